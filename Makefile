@@ -1,0 +1,24 @@
+# The two commands of the README:
+#   make run    install what is missing, build, and show what there is
+#   make test   install what is missing, build, and run every test
+BUILD ?= build
+WERROR ?= OFF
+JOBS ?= $(shell nproc)
+
+.PHONY: run build test install-deps clean
+
+run: test
+
+build: install-deps
+	@cmake -S . -B $(BUILD) -G Ninja -DTRANSLUTION_WERROR=$(WERROR) > $(BUILD).log 2>&1 \
+	  || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }; rm -f $(BUILD).log
+	@cmake --build $(BUILD) -j $(JOBS)
+
+test: build
+	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+
+install-deps:
+	@scripts/install-deps
+
+clean:
+	rm -rf $(BUILD)

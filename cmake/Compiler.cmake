@@ -1,0 +1,20 @@
+# Warnings, and ccache where it is present.
+add_compile_options(-Wall -Wextra -Wshadow=local -Wnon-virtual-dtor -Woverloaded-virtual)
+if(TRANSLUTION_WERROR)
+  add_compile_options(-Werror)
+endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Programs are compiled like the library, so that the tests can use its precompiled header.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # ccache only trusts a precompiled header when it is told that this is meant.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    add_compile_options(-fpch-preprocess)
+  endif()
+endif()

@@ -1,0 +1,53 @@
+#include "translution/core/names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "translution/core/position.h"
+
+namespace translution {
+namespace {
+
+TEST(NearestName, TakesTheFewestEdits) {
+  const std::vector<std::string> known{"rotary", "translution", "alpha_translution"};
+  EXPECT_EQ(nearest_name("rotery", known), "rotary");
+  EXPECT_EQ(nearest_name("transluton", known), "translution");
+  EXPECT_EQ(nearest_name("alpha-translution", known), "alpha_translution");
+  EXPECT_EQ(nearest_name("", known), "rotary") << "the shortest takes the fewest insertions";
+}
+
+TEST(NearestName, TakesTheFirstOfTwoThatAreEquallyNear) {
+  EXPECT_EQ(nearest_name("b", {"a", "c"}), "a");
+}
+
+template <typename Value, size_t count>
+void expect_round_trip(const Named<Value> (&table)[count]) {
+  const auto names = names_of(table);
+  EXPECT_EQ(names.size(), count);
+  for (const auto& entry : table) {
+    EXPECT_EQ(parse_name("value", table, entry.name), entry.value);
+    EXPECT_STREQ(name_of(table, entry.value), entry.name);
+    EXPECT_STRNE(entry.summary, "");
+  }
+  EXPECT_THAT(std::set<std::string>(names.begin(), names.end()), testing::SizeIs(count));
+}
+
+TEST(Names, EveryEnumerationIsReadBackFromItsNames) {
+  expect_round_trip(kMethods);
+  expect_round_trip(kEncodings);
+  expect_round_trip(kSharings);
+  expect_round_trip(kMixings);
+}
+
+TEST(Names, AValueWithoutANameIsAQuestionMark) {
+  EXPECT_STREQ(name_of(kSharings, Sharing::window), "?");
+}
+
+TEST(Times, WritesSizesAsAProduct) {
+  EXPECT_EQ(times(std::vector<int64_t>{4, 7, 7}), "4x7x7");
+  EXPECT_EQ(times(std::vector<int64_t>{160}), "160");
+  EXPECT_EQ(times(std::vector<int64_t>{}), "");
+}
+
+}  // namespace
+}  // namespace translution

@@ -1,0 +1,65 @@
+#include "translution/core/position.h"
+
+namespace translution {
+
+bool Position::uses_offsets() const {
+  switch (method) {
+    case Method::self_attention_no_pos:
+    case Method::self_attention:
+    case Method::rotary:
+      return false;
+    case Method::translution:
+      return roles.any();
+    case Method::alpha_translution:
+      return roles.any() && relative_dim > 0;
+    default:
+      return true;
+  }
+}
+
+bool Position::rotates() const { return rotary || method == Method::rotary; }
+
+OffsetOptions Position::offsets(const std::vector<int64_t>& grid, bool cls, bool causal) const {
+  OffsetOptions options{grid, cls, causal, encoding, sharing, radius};
+  if (method == Method::convolution) {
+    options.sharing = Sharing::window;
+    options.radius = kernel_size / 2;
+  }
+  return options;
+}
+
+void Position::check() const {
+  require(relative_dim >= 0, "relative_dim: wanted 0 or more channels per head, got ",
+          relative_dim);
+  require(radius >= 0, "radius: wanted 0 or more, got ", radius);
+  require(sharing != Sharing::window || method == Method::convolution,
+          "sharing: a window leaves pairs out and is for convolution; wanted none, direction or "
+          "logarithmic");
+  require(encoding == Encoding::relative || sharing == Sharing::none,
+          "encoding: an absolute table has one slot per token pair and shares none; leave sharing "
+          "at none");
+  if (method == Method::alpha_translution)
+    require(shared_qkv || relative_dim > 0,
+            "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; wanted one of "
+            "the two");
+  if (method == Method::convolution) {
+    require(kernel_size > 0 && kernel_size % 2 == 1,
+            "convolution: wanted an odd kernel_size of 1 or more, got ", kernel_size);
+    require(encoding == Encoding::relative,
+            "convolution: a window has offsets, so the encoding must be relative");
+  }
+  if (rotates()) {
+    const bool relative_scores =
+        (method == Method::translution && (roles.q || roles.k)) || method == Method::convolution;
+    require(!relative_scores, "rotary: ", name_of(kMethods, method), " with roles ", roles.str(),
+            " has no shared queries and keys to rotate; wanted roles v or none");
+    require(method != Method::alpha_translution || shared_qkv,
+            "rotary: alpha_translution without shared_qkv has no shared queries and keys to "
+            "rotate; set shared_qkv or leave rotary off");
+  }
+  if (method == Method::gated_position)
+    require(encoding == Encoding::relative && sharing == Sharing::none,
+            "gated_position: its features are offsets; wanted encoding relative and sharing none");
+}
+
+}  // namespace translution

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+namespace translution {
+
+/// Which of query, key and value are computed with a matrix per offset. One value of this type
+/// replaces a class per subset.
+struct Roles {
+  bool q = true;
+  bool k = true;
+  bool v = true;
+
+  /// Reads "qkv", "v", "qk"… in any order; "none" is the empty subset.
+  static Roles parse(const std::string& text);
+  std::string str() const;
+
+  bool any() const { return q || k || v; }
+  bool operator==(const Roles& other) const { return q == other.q && k == other.k && v == other.v; }
+};
+
+}  // namespace translution
