@@ -1,0 +1,30 @@
+# What the kernels multiply matrices with, and which instruction sets they are compiled for.
+
+# oneDNN for wide products and libxsmm for narrow ones where they are found; a CBLAS always.
+function(use_gemm_libraries target)
+  find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp openblas-pthread openblas REQUIRED)
+  find_library(CBLAS_LIBRARY NAMES blas openblas cblas REQUIRED)
+  target_include_directories(${target} PRIVATE ${CBLAS_INCLUDE})
+  target_link_libraries(${target} PUBLIC ${CBLAS_LIBRARY})
+  foreach(name DNNL XSMM)
+    string(TOLOWER ${name} library)
+    option(TRANSLUTION_${name} "Use lib${library} where it is found" ON)
+    find_library(${name}_LIBRARY ${library})
+    if(TRANSLUTION_${name} AND ${name}_LIBRARY)
+      target_compile_definitions(${target} PRIVATE TRANSLUTION_HAS_${name})
+      target_link_libraries(${target} PUBLIC ${${name}_LIBRARY})
+    endif()
+  endforeach()
+endfunction()
+
+# isa_<set>.cpp, each under flags of its own; chosen at run time.
+function(add_isa_sources target folder)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    return()
+  endif()
+  target_sources(${target} PRIVATE ${folder}/isa_avx2.cpp ${folder}/isa_avx512.cpp)
+  set_source_files_properties(${folder}/isa_avx2.cpp PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
+  set_source_files_properties(${folder}/isa_avx512.cpp PROPERTIES COMPILE_OPTIONS
+    "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-width=512")
+  target_compile_definitions(${target} PRIVATE TRANSLUTION_X86)
+endfunction()

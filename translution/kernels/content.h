@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "translution/kernels/row_ops.h"
+
+namespace translution::kernels {
+
+/// Content attention of one sample and head at a time, on the calling thread. Features are
+/// batch-major [B,tokens,heads*D]; a head is read and written where it lies, with row stride
+/// heads*D. Maps are [B,heads,Nq,N]. `items` are sample * heads + head.
+template <typename T>
+class ContentPasses {
+ public:
+  struct Shape {
+    int64_t heads, queries, tokens, width, value_width;  ///< widths of one head
+  };
+  explicit ContentPasses(const Shape& shape);
+
+  /// maps = q k^T for the items [begin, end).
+  void scores(int64_t begin, int64_t end, const T* q, const T* k, T* maps);
+  /// out = maps v.
+  void values(int64_t begin, int64_t end, const T* maps, const T* v, T* out);
+  /// d_maps = d_out v^T, and dv = maps^T d_out; either may be null.
+  void values_backward(int64_t begin, int64_t end, const T* maps, const T* v, const T* d_out,
+                       T* d_maps, T* dv);
+  /// dq = d_scores k, dk = d_scores^T q; either may be null.
+  void scores_backward(int64_t begin, int64_t end, const T* q, const T* k, const T* d_scores, T* dq,
+                       T* dk);
+
+ private:
+  const T* transposed(const T* x, int64_t rows, int64_t row_stride, int64_t width);
+  T* head(T* x, int64_t item, int64_t rows, int64_t width) const;
+  const T* head(const T* x, int64_t item, int64_t rows, int64_t width) const;
+  int64_t map_size() const { return shape_.queries * shape_.tokens; }
+
+  const Shape shape_;
+  const RowOps<T>& ops_;
+  std::unique_ptr<T[]> turned_;
+};
+
+}  // namespace translution::kernels

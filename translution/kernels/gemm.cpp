@@ -1,0 +1,62 @@
+#include "translution/kernels/gemm.h"
+
+#include <cblas.h>
+#ifdef TRANSLUTION_HAS_DNNL
+#include <oneapi/dnnl/dnnl.h>
+#endif
+#ifdef TRANSLUTION_HAS_XSMM
+#include <libxsmm.h>
+#endif
+
+namespace translution::kernels {
+namespace {
+
+CBLAS_TRANSPOSE transposed(bool yes) { return yes ? CblasTrans : CblasNoTrans; }
+
+#ifdef TRANSLUTION_HAS_XSMM
+// libxsmm is column-major, so the operands change places.
+void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
+          const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+  const char transa = ta ? 'T' : 'N', transb = tb ? 'T' : 'N';
+  const libxsmm_blasint rows = n, cols = m, inner = k, la = lda, lb = ldb, lc = ldc;
+  const float alpha = 1;
+  libxsmm_sgemm(&transb, &transa, &rows, &cols, &inner, &alpha, b, &lb, a, &la, &beta, c, &lc);
+}
+#endif
+
+}  // namespace
+
+template <>
+void gemm<float>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
+                 const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+#ifdef TRANSLUTION_HAS_XSMM
+  if (n < 64 && (ta ? m : k) < 64) return xsmm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
+#endif
+#ifdef TRANSLUTION_HAS_DNNL
+  dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+#else
+  cblas_sgemm(CblasRowMajor, transposed(ta), transposed(tb), m, n, k, 1.0f, a, lda, b, ldb, beta, c,
+              ldc);
+#endif
+}
+
+template <>
+void gemm<double>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda,
+                  const double* b, int64_t ldb, double beta, double* c, int64_t ldc) {
+  cblas_dgemm(CblasRowMajor, transposed(ta), transposed(tb), m, n, k, 1.0, a, lda, b, ldb, beta, c,
+              ldc);
+}
+
+const char* gemm_libraries() {
+#if defined(TRANSLUTION_HAS_DNNL) && defined(TRANSLUTION_HAS_XSMM)
+  return "oneDNN + libxsmm";
+#elif defined(TRANSLUTION_HAS_DNNL)
+  return "oneDNN";
+#elif defined(TRANSLUTION_HAS_XSMM)
+  return "libxsmm + BLAS";
+#else
+  return "BLAS";
+#endif
+}
+
+}  // namespace translution::kernels

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace translution::kernels {
+
+/// C = op(A) op(B) + beta C, row-major, on the calling thread. op(A) is m x k, op(B) k x n;
+/// lda, ldb, ldc are the row strides of A, B and C as they are stored.
+///
+/// Float goes to oneDNN where the result is wide (it reaches 0.9 to 1.0 of the SGEMM rate from 64
+/// rows on), to libxsmm where both n and k are below 64, and to the BLAS where neither was found at
+/// build time; double goes to the BLAS.
+template <typename T>
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,
+          int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc);
+
+/// "oneDNN + libxsmm", "BLAS"…: what this build uses for float.
+const char* gemm_libraries();
+
+}  // namespace translution::kernels

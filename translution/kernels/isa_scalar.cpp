@@ -1,0 +1,10 @@
+#define TRANSLUTION_VECTOR_BYTES 16
+#include "translution/kernels/isa.h"
+#include "translution/kernels/row_ops-inl.h"
+
+namespace translution::kernels {
+
+const RowOps<float>& row_ops_scalar_float() { return kOps<float>; }
+const RowOps<double>& row_ops_scalar_double() { return kOps<double>; }
+
+}  // namespace translution::kernels

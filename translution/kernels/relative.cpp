@@ -1,0 +1,209 @@
+#include "translution/kernels/relative.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "translution/kernels/gemm.h"
+
+namespace translution::kernels {
+namespace {
+
+enum Room { kGather, kQuery, kKey, kQueryGradient, kKeyGradient, kProduct, kRooms };
+
+bool consecutive(const std::vector<int64_t>& tokens) {
+  for (size_t t = 1; t < tokens.size(); ++t)
+    if (tokens[t] != tokens[0] + static_cast<int64_t>(t)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<int64_t> kept_offsets(const SlotPlan& plan, int64_t batch, int64_t width) {
+  std::vector<int64_t> offsets{0};
+  for (const Chunk& chunk : plan.chunks)
+    offsets.push_back(offsets.back() +
+                      static_cast<int64_t>(chunk.queries.size() + chunk.keys.size()) * batch *
+                          width);
+  return offsets;
+}
+
+template <typename T>
+RelativePasses<T>::RelativePasses(const SlotPlan& plan, const Sizes& sizes)
+    : plan_(plan), sizes_(sizes), ops_(row_ops<T>()), rooms_(kRooms), room_sizes_(kRooms, 0) {}
+
+template <typename T>
+T* RelativePasses<T>::room(int which, int64_t count) {
+  if (room_sizes_[which] < count) {
+    rooms_[which].reset(new T[count]);
+    room_sizes_[which] = count;
+  }
+  return rooms_[which].get();
+}
+
+// The rows of the tokens as one matrix [tokens * B, channels]: in place where they are neighbours.
+template <typename T>
+const T* RelativePasses<T>::rows(const Side<T>& side, const std::vector<int64_t>& tokens,
+                                 T* space) const {
+  const int64_t block = sizes_.batch * side.channels;
+  if (consecutive(tokens)) return side.x + tokens[0] * block;
+  for (size_t t = 0; t < tokens.size(); ++t)
+    std::memcpy(space + t * block, side.x + tokens[t] * block, block * sizeof(T));
+  return space;
+}
+
+template <typename T>
+const T* RelativePasses<T>::encode(const Side<T>& side, int64_t slot,
+                                   const std::vector<int64_t>& tokens, T* space, T* out) const {
+  if (side.table == nullptr) return rows(side, tokens, out);
+  const int64_t count = static_cast<int64_t>(tokens.size()) * sizes_.batch;
+  gemm<T>(false, false, count, side.width, side.channels, rows(side, tokens, space), side.channels,
+          side.table + slot * side.channels * side.width, side.width, 0, out, side.width);
+  return out;
+}
+
+// dtable[slot] += x^T d and dx += d table[slot]^T, over the rows of the tokens.
+template <typename T>
+void RelativePasses<T>::add_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
+                                     const std::vector<int64_t>& tokens, const T* d) {
+  const int64_t block = sizes_.batch * side.channels;
+  const int64_t count = static_cast<int64_t>(tokens.size()) * sizes_.batch;
+  if (grad.dtable != nullptr) {
+    const T* x = rows(side, tokens, room(kGather, count * side.channels));
+    gemm<T>(true, false, side.channels, side.width, count, x, side.channels, d, side.width,
+            grad.written[slot] ? 1 : 0, grad.dtable + slot * side.channels * side.width,
+            side.width);
+    grad.written[slot] = 1;
+  }
+  if (grad.dx == nullptr) return;
+  const T* table = side.table ? side.table + slot * side.channels * side.width : nullptr;
+  const bool in_place = table != nullptr && consecutive(tokens);
+  T* product = in_place ? grad.dx + tokens[0] * block : room(kProduct, count * side.channels);
+  if (table != nullptr)
+    gemm<T>(false, true, count, side.channels, side.width, d, side.width, table, side.width,
+            in_place ? 1 : 0, product, side.channels);
+  if (in_place) return;
+  for (size_t t = 0; t < tokens.size(); ++t)
+    ops_.add((table ? product : d) + t * block, block, grad.dx + tokens[t] * block);
+}
+
+template <typename T>
+void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T* kept, T* scores) {
+  const int64_t B = sizes_.batch, H = sizes_.heads, E = q.width;
+  const auto offsets = kept ? kept_offsets(plan_, B, E) : std::vector<int64_t>();
+  T* gather =
+      room(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
+  for (const int32_t c : plan_.shards[shard]) {
+    const Chunk& chunk = plan_.chunks[c];
+    T* q_out = kept ? kept + offsets[c] : room(kQuery, plan_.max_queries * B * E);
+    T* k_out = kept ? q_out + static_cast<int64_t>(chunk.queries.size()) * B * E
+                    : room(kKey, plan_.max_keys * B * E);
+    const T* q_rows = encode(q, chunk.slot, chunk.queries, gather, q_out);
+    const T* k_rows = encode(k, chunk.key_slot, chunk.keys, gather, k_out);
+    for (const auto& pair : chunk.pairs)
+      ops_.head_dots(
+          q_rows + pair.query * B * E, k_rows + pair.key * B * E, B, H, E / H,
+          scores + (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * B * H);
+  }
+}
+
+template <typename T>
+void RelativePasses<T>::values(int shard, const Side<T>& v, const T* weights, T* out) {
+  const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width;
+  T* gather = room(kGather, plan_.max_keys * B * v.channels);
+  T* space = room(kKey, plan_.max_keys * B * F);
+  for (const int32_t c : plan_.shards[shard]) {
+    const Chunk& chunk = plan_.chunks[c];
+    const T* v_rows = encode(v, chunk.slot, chunk.keys, gather, space);
+    for (const auto& pair : chunk.pairs) {
+      const int64_t i = chunk.queries[pair.query];
+      ops_.add_scaled_heads(weights + (i * sizes_.tokens + chunk.keys[pair.key]) * B * H,
+                            v_rows + pair.key * B * F, B, H, F / H, out + i * B * F);
+    }
+  }
+}
+
+// Per head, u = d_out Wv^T serves twice: u . x is the gradient of the weight, weight * u that of x.
+// That is one product in all, where encoding v again would take two.
+template <typename T>
+void RelativePasses<T>::values_backward(int shard, const Side<T>& v, const T* weights,
+                                        const T* d_out, T* d_weights, const SideGradient<T>& dv) {
+  const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width, C = v.channels, D = F / H;
+  const Side<T> out_side{d_out, nullptr, F, F};
+  T* out_gather = room(kQuery, plan_.max_queries * B * F);
+  T* x_gather = room(kKey, plan_.max_keys * B * C);
+  T* u = room(kQueryGradient, plan_.max_queries * B * C);
+  T* dv_rows = room(kKeyGradient, plan_.max_keys * B * F);
+  T* x_unwanted = dv.dx ? nullptr : room(kProduct, B * C);
+  const SideGradient<T> table_only{nullptr, dv.dtable, dv.written};
+  for (const int32_t c : plan_.shards[shard]) {
+    const Chunk& chunk = plan_.chunks[c];
+    const int64_t queries = static_cast<int64_t>(chunk.queries.size());
+    const T* d_rows = rows(out_side, chunk.queries, out_gather);
+    const T* x_rows = rows(v, chunk.keys, x_gather);
+    const auto at = [&](const Chunk::Pair& pair) {
+      return (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * B * H;
+    };
+    for (int64_t h = 0; v.table != nullptr && h < H; ++h) {
+      gemm<T>(false, true, queries * B, C, D, d_rows + h * D, F,
+              v.table + chunk.slot * C * F + h * D, F, 0, u, C);
+      for (const auto& pair : chunk.pairs)
+        ops_.dot_and_add(u + pair.query * B * C, x_rows + pair.key * B * C, weights + at(pair) + h,
+                         B, H, C, d_weights + at(pair) + h,
+                         dv.dx ? dv.dx + chunk.keys[pair.key] * B * C : x_unwanted);
+    }
+    if (v.table == nullptr || dv.dtable != nullptr) {
+      if (!chunk.matching) std::fill_n(dv_rows, chunk.keys.size() * B * F, T(0));
+      for (const auto& pair : chunk.pairs)
+        (chunk.matching ? ops_.scale_heads : ops_.add_scaled_heads)(
+            weights + at(pair), d_rows + pair.query * B * F, B, H, D, dv_rows + pair.key * B * F);
+    }
+    if (v.table != nullptr) {
+      if (dv.dtable != nullptr) add_gradient(v, table_only, chunk.slot, chunk.keys, dv_rows);
+      continue;
+    }
+    for (const auto& pair : chunk.pairs)
+      ops_.head_dots(d_rows + pair.query * B * F, x_rows + pair.key * B * F, B, H, D,
+                     d_weights + at(pair));
+    add_gradient(v, dv, chunk.slot, chunk.keys, dv_rows);
+  }
+}
+
+template <typename T>
+void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<T>& k,
+                                        const T* kept, const T* d_scores, const SideGradient<T>& dq,
+                                        const SideGradient<T>& dk) {
+  const int64_t B = sizes_.batch, H = sizes_.heads, E = q.width, D = E / H;
+  const auto offsets = kept ? kept_offsets(plan_, B, E) : std::vector<int64_t>();
+  T* gather =
+      room(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
+  T* q_space = room(kQuery, plan_.max_queries * B * E);
+  T* k_space = room(kKey, plan_.max_keys * B * E);
+  T* dq_rows = room(kQueryGradient, plan_.max_queries * B * E);
+  T* dk_rows = room(kKeyGradient, plan_.max_keys * B * E);
+  for (const int32_t c : plan_.shards[shard]) {
+    const Chunk& chunk = plan_.chunks[c];
+    const int64_t q_count = static_cast<int64_t>(chunk.queries.size()) * B * E;
+    const T* q_rows =
+        kept && q.table ? kept + offsets[c] : encode(q, chunk.slot, chunk.queries, gather, q_space);
+    const T* k_rows = kept && k.table ? kept + offsets[c] + q_count
+                                      : encode(k, chunk.key_slot, chunk.keys, gather, k_space);
+    if (!chunk.matching) {
+      std::fill_n(dq_rows, q_count, T(0));
+      std::fill_n(dk_rows, chunk.keys.size() * B * E, T(0));
+    }
+    const auto scale = chunk.matching ? ops_.scale_heads : ops_.add_scaled_heads;
+    for (const auto& pair : chunk.pairs) {
+      const T* ds =
+          d_scores + (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * B * H;
+      scale(ds, k_rows + pair.key * B * E, B, H, D, dq_rows + pair.query * B * E);
+      scale(ds, q_rows + pair.query * B * E, B, H, D, dk_rows + pair.key * B * E);
+    }
+    add_gradient(q, dq, chunk.slot, chunk.queries, dq_rows);
+    add_gradient(k, dk, chunk.key_slot, chunk.keys, dk_rows);
+  }
+}
+
+template class RelativePasses<float>;
+template class RelativePasses<double>;
+
+}  // namespace translution::kernels

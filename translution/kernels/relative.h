@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "translution/kernels/row_ops.h"
+#include "translution/kernels/slot_plan.h"
+
+namespace translution::kernels {
+
+/// One relative side, token-major: x [tokens,B,channels] times table [M,channels,width]. Without a
+/// table the encoding is x itself and width = channels.
+template <typename T>
+struct Side {
+  const T* x = nullptr;
+  const T* table = nullptr;
+  int64_t channels = 0, width = 0;
+};
+
+/// Where a side's gradients go; null: not wanted.
+template <typename T>
+struct SideGradient {
+  T* dx = nullptr;          ///< the shard's accumulator [tokens,B,channels]
+  T* dtable = nullptr;      ///< [M,channels,width]
+  char* written = nullptr;  ///< [M]: rows of dtable that hold something; the first adds to none
+};
+
+struct Sizes {
+  int64_t batch, tokens, heads;
+};
+
+/// The passes over the slots, one shard at a time, on the calling thread. Scores, weights and their
+/// gradients are [Nq,N,B,H]: the lanes of a pair lie together. An object serves one thread.
+template <typename T>
+class RelativePasses {
+ public:
+  RelativePasses(const SlotPlan& plan, const Sizes& sizes);
+
+  /// scores[i,j] = q_ij . k_ij per head. Where `kept` is not null the encodings of chunk c are left
+  /// at kept + kept_offset(c), for scores_backward.
+  void scores(int shard, const Side<T>& q, const Side<T>& k, T* kept, T* scores);
+  /// out[i] += sum_j weights[i,j] v_ij, into the shard's accumulator [Nq,B,width].
+  void values(int shard, const Side<T>& v, const T* weights, T* out);
+  /// d_weights[i,j] = d_out[i] . v_ij per head, and the gradients of v.
+  void values_backward(int shard, const Side<T>& v, const T* weights, const T* d_out, T* d_weights,
+                       const SideGradient<T>& dv);
+  /// Gradients of q and k from d_scores, which already carry the scale.
+  void scores_backward(int shard, const Side<T>& q, const Side<T>& k, const T* kept,
+                       const T* d_scores, const SideGradient<T>& dq, const SideGradient<T>& dk);
+
+ private:
+  const T* rows(const Side<T>& side, const std::vector<int64_t>& tokens, T* room) const;
+  const T* encode(const Side<T>& side, int64_t slot, const std::vector<int64_t>& tokens, T* room,
+                  T* out) const;
+  void add_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
+                    const std::vector<int64_t>& tokens, const T* d);
+  T* room(int which, int64_t count);
+
+  const SlotPlan& plan_;
+  const Sizes sizes_;
+  const RowOps<T>& ops_;
+  std::vector<std::unique_ptr<T[]>> rooms_;
+  std::vector<int64_t> room_sizes_;
+};
+
+/// Where each chunk's kept encodings begin; the last entry is the total count of T.
+std::vector<int64_t> kept_offsets(const SlotPlan& plan, int64_t batch, int64_t width);
+
+}  // namespace translution::kernels

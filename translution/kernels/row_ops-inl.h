@@ -1,0 +1,271 @@
+// The row operations, written once on GCC vectors and compiled under each instruction set's flags
+// by isa_*.cpp, which define TRANSLUTION_VECTOR_BYTES. Everything is in an anonymous namespace: a
+// copy compiled for AVX-512 must never be the one that the linker keeps for the whole program.
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "translution/kernels/row_ops.h"
+
+namespace translution::kernels {
+namespace {
+
+template <typename T>
+struct Vector {
+  static constexpr int64_t kLanes = TRANSLUTION_VECTOR_BYTES / sizeof(T);
+  typedef T Type __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
+  typedef T Unaligned __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES), aligned(sizeof(T))));
+
+  static Type load(const T* p) { return *reinterpret_cast<const Unaligned*>(p); }
+  static void store(T* p, Type v) { *reinterpret_cast<Unaligned*>(p) = v; }
+  static Type all(T x) { return Type{} + x; }
+  static T sum(Type v) {
+    T total = 0;
+    for (int64_t l = 0; l < kLanes; ++l) total += v[l];
+    return total;
+  }
+};
+
+// Two accumulators hide the latency of the additions.
+template <typename T>
+T dot(const T* a, const T* b, int64_t n) {
+  using V = Vector<T>;
+  typename V::Type first{}, second{};
+  int64_t c = 0;
+  for (; c + 2 * V::kLanes <= n; c += 2 * V::kLanes) {
+    first += V::load(a + c) * V::load(b + c);
+    second += V::load(a + c + V::kLanes) * V::load(b + c + V::kLanes);
+  }
+  if (c + V::kLanes <= n) {
+    first += V::load(a + c) * V::load(b + c);
+    c += V::kLanes;
+  }
+  T total = V::sum(first + second);
+  for (; c < n; ++c) total += a[c] * b[c];
+  return total;
+}
+
+template <typename T>
+void add_scaled(T weight, const T* x, int64_t n, T* out) {
+  using V = Vector<T>;
+  const auto w = V::all(weight);
+  int64_t c = 0;
+  for (; c + V::kLanes <= n; c += V::kLanes)
+    V::store(out + c, V::load(out + c) + w * V::load(x + c));
+  for (; c < n; ++c) out[c] += weight * x[c];
+}
+
+template <typename T>
+void head_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width, T* out) {
+  for (int64_t g = 0; g < rows * heads; ++g) out[g] = dot(a + g * width, b + g * width, width);
+}
+
+template <typename T>
+void scale_heads(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width, T* out) {
+  using V = Vector<T>;
+  for (int64_t g = 0; g < rows * heads; ++g) {
+    const T* from = x + g * width;
+    T* to = out + g * width;
+    const auto w = V::all(weight[g]);
+    int64_t c = 0;
+    for (; c + V::kLanes <= width; c += V::kLanes) V::store(to + c, w * V::load(from + c));
+    for (; c < width; ++c) to[c] = weight[g] * from[c];
+  }
+}
+
+template <typename T>
+void add_scaled_heads(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width,
+                      T* out) {
+  for (int64_t g = 0; g < rows * heads; ++g)
+    add_scaled(weight[g], x + g * width, width, out + g * width);
+}
+
+template <typename T>
+void dot_and_add(const T* u, const T* x, const T* weight, int64_t rows, int64_t heads,
+                 int64_t channels, T* dots, T* out) {
+  for (int64_t r = 0; r < rows; ++r) {
+    dots[r * heads] = dot(u + r * channels, x + r * channels, channels);
+    add_scaled(weight[r * heads], u + r * channels, channels, out + r * channels);
+  }
+}
+
+template <typename T>
+void add(const T* x, int64_t count, T* out) {
+  add_scaled(T(1), x, count, out);
+}
+
+// x = exp(x - shift). Float: 2^n times a polynomial of degree 6 on [-ln2/2, ln2/2], within 2 ulp;
+// below -87 the result is 0. Arguments are never above 0 here. `Shift` is one number or a row.
+inline double shift_at(double shift, int64_t) { return shift; }
+inline double shift_at(const double* shift, int64_t c) { return shift[c]; }
+inline Vector<float>::Type load_shift(float shift, int64_t) { return Vector<float>::all(shift); }
+inline Vector<float>::Type load_shift(const float* shift, int64_t c) {
+  return Vector<float>::load(shift + c);
+}
+inline float shift_at(float shift, int64_t) { return shift; }
+inline float shift_at(const float* shift, int64_t c) { return shift[c]; }
+
+template <typename Shift>
+void exp_row(double* x, Shift shift, int64_t n) {
+  for (int64_t c = 0; c < n; ++c) x[c] = std::exp(x[c] - shift_at(shift, c));
+}
+
+inline Vector<float>::Type exp_vector(Vector<float>::Type t) {
+  using V = Vector<float>;
+  typedef int32_t Ints __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
+  const auto low = V::all(-87.0f);
+  const auto below = t < low;
+  t = below ? low : t;
+  const auto magic = V::all(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
+  const auto n = (t * 1.44269504f + magic) - magic;
+  auto r = t - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  auto p = V::all(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const Ints exponent = (__builtin_convertvector(n, Ints) + 127) << 23;
+  const auto y = p * (V::Type)exponent;
+  return below ? V::Type{} : y;
+}
+
+template <typename Shift>
+void exp_row(float* x, Shift shift, int64_t n) {
+  using V = Vector<float>;
+  int64_t c = 0;
+  for (; c + V::kLanes <= n; c += V::kLanes)
+    V::store(x + c, exp_vector(V::load(x + c) - load_shift(shift, c)));
+  if (c == n) return;
+  float tail[V::kLanes] = {};
+  for (int64_t l = c; l < n; ++l) tail[l - c] = x[l] - shift_at(shift, l);
+  V::store(tail, exp_vector(V::load(tail)));
+  for (int64_t l = c; l < n; ++l) x[l] = tail[l - c];
+}
+
+template <typename T>
+void softmax_lanes(T* s, const char* open, int64_t keys, int64_t lanes, T* scratch) {
+  T* const top = scratch;
+  T* const sum = scratch + lanes;
+  for (int64_t l = 0; l < lanes; ++l) top[l] = -std::numeric_limits<T>::infinity(), sum[l] = 0;
+  for (int64_t j = 0; j < keys; ++j) {
+    if (!open[j]) continue;
+    const T* const row = s + j * lanes;
+    for (int64_t l = 0; l < lanes; ++l) top[l] = row[l] > top[l] ? row[l] : top[l];
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    T* const row = s + j * lanes;
+    if (!open[j]) {
+      for (int64_t l = 0; l < lanes; ++l) row[l] = 0;
+      continue;
+    }
+    exp_row(row, static_cast<const T*>(top), lanes);
+    for (int64_t l = 0; l < lanes; ++l) sum[l] += row[l];
+  }
+  for (int64_t l = 0; l < lanes; ++l) sum[l] = 1 / sum[l];
+  for (int64_t j = 0; j < keys; ++j) {
+    if (!open[j]) continue;
+    T* const row = s + j * lanes;
+    for (int64_t l = 0; l < lanes; ++l) row[l] *= sum[l];
+  }
+}
+
+template <typename T>
+void softmax_lanes_backward(const T* p, T* dp, int64_t keys, int64_t lanes, T scale, T* scratch) {
+  for (int64_t l = 0; l < lanes; ++l) scratch[l] = 0;
+  for (int64_t j = 0; j < keys; ++j)
+    for (int64_t l = 0; l < lanes; ++l) scratch[l] += p[j * lanes + l] * dp[j * lanes + l];
+  for (int64_t j = 0; j < keys; ++j)
+    for (int64_t l = 0; l < lanes; ++l)
+      dp[j * lanes + l] = p[j * lanes + l] * (dp[j * lanes + l] - scratch[l]) * scale;
+}
+
+template <typename T>
+void softmax_row(T* s, const T* bias, int64_t n, T scale) {
+  T top = -std::numeric_limits<T>::infinity();
+  for (int64_t j = 0; j < n; ++j) {
+    s[j] = bias ? s[j] * scale + bias[j] : s[j] * scale;
+    top = s[j] > top ? s[j] : top;
+  }
+  if (top == -std::numeric_limits<T>::infinity()) {
+    for (int64_t j = 0; j < n; ++j) s[j] = 0;
+    return;
+  }
+  exp_row(s, top, n);
+  using V = Vector<T>;
+  typename V::Type partial{};
+  int64_t j = 0;
+  for (; j + V::kLanes <= n; j += V::kLanes) partial += V::load(s + j);
+  T sum = V::sum(partial);
+  for (; j < n; ++j) sum += s[j];
+  const T inverse = 1 / sum;
+  for (j = 0; j < n; ++j) s[j] *= inverse;
+}
+
+template <typename T>
+void softmax_row_backward(const T* p, T* dp, int64_t n, T scale) {
+  const T mean = dot(p, dp, n);
+  for (int64_t j = 0; j < n; ++j) dp[j] = p[j] * (dp[j] - mean) * scale;
+}
+
+// Tiles of 16 x 16, so that both sides stay in the first-level cache.
+template <typename T>
+void transpose(const T* x, int64_t rows, int64_t ldx, int64_t cols, T alpha, T beta, T* out,
+               int64_t ldout) {
+  constexpr int64_t kTile = 16;
+  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
+    const int64_t r1 = r0 + kTile < rows ? r0 + kTile : rows;
+    for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
+      const int64_t c1 = c0 + kTile < cols ? c0 + kTile : cols;
+      for (int64_t c = c0; c < c1; ++c) {
+        T* const to = out + c * ldout;
+        if (beta == 0)
+          for (int64_t r = r0; r < r1; ++r) to[r] = alpha * x[r * ldx + c];
+        else
+          for (int64_t r = r0; r < r1; ++r) to[r] = beta * to[r] + alpha * x[r * ldx + c];
+      }
+    }
+  }
+}
+
+template <typename T>
+void adamw(const AdamWStep<T>& step, const T* gradient, int64_t count, T* __restrict weight,
+           T* __restrict first, T* __restrict second) {
+  for (int64_t i = 0; i < count; ++i) {
+    const T g = gradient[i] * step.gradient_scale;
+    first[i] = step.beta1 * first[i] + (1 - step.beta1) * g;
+    second[i] = step.beta2 * second[i] + (1 - step.beta2) * g * g;
+    const T root = std::sqrt(second[i] * step.second_correction);
+    weight[i] = weight[i] * step.decay - step.rate * first[i] / (root + step.epsilon);
+  }
+}
+
+// Blocks short enough that their sums lose nothing that matters, added up in double.
+template <typename T>
+double sum_squares(const T* x, int64_t count) {
+  constexpr int64_t kBlock = 4096;
+  double total = 0;
+  for (int64_t i = 0; i < count; i += kBlock)
+    total += dot(x + i, x + i, i + kBlock < count ? kBlock : count - i);
+  return total;
+}
+
+template <typename T>
+constexpr RowOps<T> kOps{head_dots<T>,
+                         scale_heads<T>,
+                         add_scaled_heads<T>,
+                         dot_and_add<T>,
+                         add<T>,
+                         softmax_lanes<T>,
+                         softmax_lanes_backward<T>,
+                         softmax_row<T>,
+                         softmax_row_backward<T>,
+                         transpose<T>,
+                         adamw<T>,
+                         sum_squares<T>};
+
+}  // namespace
+}  // namespace translution::kernels

@@ -1,0 +1,136 @@
+#include "translution/kernels/slot_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace translution::kernels {
+namespace {
+
+// Rows of a product. Below kFewRows the libraries lose speed, so runs are merged up to there even
+// though their rows must then be copied together; beyond kManyRows the encodings of a chunk leave a
+// 1 MB second-level cache.
+constexpr int64_t kFewRows = 128;
+constexpr int64_t kManyRows = 256;
+
+struct TokenPair {
+  int64_t i, j;
+};
+
+int32_t place_of(std::vector<int64_t>& tokens, std::map<int64_t, int32_t>& places, int64_t token) {
+  const auto [entry, is_new] = places.emplace(token, static_cast<int32_t>(tokens.size()));
+  if (is_new) tokens.push_back(token);
+  return entry->second;
+}
+
+Chunk make_chunk(const Run& run, const TokenPair* first, const TokenPair* last) {
+  Chunk chunk{run.slot, run.key_slot, {}, {}, {}, true};
+  std::map<int64_t, int32_t> query_places, key_places;
+  for (const TokenPair* pair = first; pair != last; ++pair)
+    chunk.pairs.push_back({place_of(chunk.queries, query_places, pair->i),
+                           place_of(chunk.keys, key_places, pair->j)});
+  chunk.matching =
+      chunk.queries.size() == chunk.pairs.size() && chunk.keys.size() == chunk.pairs.size();
+  return chunk;
+}
+
+// One chunk for a slot in which tokens meet many others: everything is encoded once.
+bool is_dense(const std::vector<TokenPair>& pairs) {
+  std::map<int64_t, int> queries, keys;
+  for (const auto& pair : pairs) ++queries[pair.i], ++keys[pair.j];
+  return pairs.size() > 2 * std::max(queries.size(), keys.size());
+}
+
+// `run_ends`: where each run ends among the pairs.
+void cut_slot(const Run& run, const std::vector<TokenPair>& pairs,
+              const std::vector<size_t>& run_ends, int64_t batch, std::vector<Chunk>& chunks) {
+  if (is_dense(pairs)) {
+    chunks.push_back(make_chunk(run, pairs.data(), pairs.data() + pairs.size()));
+    return;
+  }
+  const size_t most = std::max<int64_t>(1, kManyRows / batch);
+  const size_t few = std::max<int64_t>(1, kFewRows / batch);
+  size_t begin = 0;
+  for (const size_t end : run_ends) {
+    while (end - begin >= few) {
+      const size_t count = std::min(most, end - begin);
+      chunks.push_back(make_chunk(run, &pairs[begin], &pairs[begin] + count));
+      begin += count;
+    }
+  }
+  if (begin < pairs.size())
+    chunks.push_back(make_chunk(run, &pairs[begin], pairs.data() + pairs.size()));
+}
+
+std::vector<Chunk> cut_chunks(const std::vector<Run>& runs, int64_t batch) {
+  std::map<std::pair<int64_t, int64_t>, std::vector<const Run*>> slots;
+  for (const Run& run : runs) slots[{run.slot, run.key_slot}].push_back(&run);
+  std::vector<Chunk> chunks;
+  for (const auto& [slot, slot_runs] : slots) {
+    std::vector<TokenPair> pairs;
+    std::vector<size_t> run_ends;
+    for (const Run* run : slot_runs) {
+      for (int64_t t = 0; t < run->length; ++t)
+        pairs.push_back({run->i + t * run->di, run->j + t * run->dj});
+      run_ends.push_back(pairs.size());
+    }
+    cut_slot(*slot_runs.front(), pairs, run_ends, batch, chunks);
+  }
+  return chunks;
+}
+
+// Chunks that write the same row of a table belong to one task. Query and key tables are different
+// tables, so a slot and a key slot of the same number do not meet.
+std::vector<int32_t> find_tasks(const std::vector<Chunk>& chunks) {
+  std::vector<int32_t> parent(chunks.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto root = [&](int32_t c) {
+    while (parent[c] != c) c = parent[c] = parent[parent[c]];
+    return c;
+  };
+  std::map<int64_t, int32_t> by_slot, by_key_slot;
+  for (int32_t c = 0; c < static_cast<int32_t>(chunks.size()); ++c) {
+    const int32_t slot = by_slot.emplace(chunks[c].slot, c).first->second;
+    const int32_t key_slot = by_key_slot.emplace(chunks[c].key_slot, c).first->second;
+    parent[root(c)] = root(slot);
+    parent[root(c)] = root(key_slot);
+  }
+  for (int32_t c = 0; c < static_cast<int32_t>(chunks.size()); ++c) parent[c] = root(c);
+  return parent;
+}
+
+}  // namespace
+
+SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch) {
+  SlotPlan plan;
+  plan.chunks = cut_chunks(runs, batch);
+  const auto task_of = find_tasks(plan.chunks);
+  std::map<int32_t, std::vector<int32_t>> tasks;
+  for (int32_t c = 0; c < static_cast<int32_t>(task_of.size()); ++c) {
+    tasks[task_of[c]].push_back(c);
+    plan.max_queries = std::max<int64_t>(plan.max_queries, plan.chunks[c].queries.size());
+    plan.max_keys = std::max<int64_t>(plan.max_keys, plan.chunks[c].keys.size());
+  }
+  const auto work = [&](const std::vector<int32_t>& task) {
+    size_t rows = 0;  // a product of few rows still reads the whole matrix
+    for (const int32_t c : task)
+      rows += std::max<size_t>(plan.chunks[c].queries.size() + plan.chunks[c].keys.size(),
+                               64 / static_cast<size_t>(batch));
+    return rows;
+  };
+  std::vector<std::pair<size_t, const std::vector<int32_t>*>> order;
+  for (const auto& [id, task] : tasks) order.emplace_back(work(task), &task);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  plan.shards.resize(SlotPlan::kShards);
+  std::vector<size_t> load(SlotPlan::kShards, 0);
+  for (const auto& [rows, task] : order) {  // largest first, to the shard with the least to do
+    const auto least = std::min_element(load.begin(), load.end()) - load.begin();
+    load[least] += rows;
+    plan.shards[least].insert(plan.shards[least].end(), task->begin(), task->end());
+  }
+  return plan;
+}
+
+}  // namespace translution::kernels
