@@ -1,0 +1,7 @@
+#pragma once
+
+// Precompiled for the library and the tests: Torch costs seconds per file otherwise.
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+#include <torch/nn.h>

@@ -1,0 +1,109 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/support/cases.h"
+#include "tests/support/terms.h"
+#include "translution/ops/rotary.h"
+
+namespace translution::testing {
+namespace {
+
+Config small(Method method) {
+  Config config;
+  config.method = method;
+  config.grid = {3, 2};
+  config.H = 2;
+  config.D = 4;
+  return config;
+}
+
+TEST(Autograd, GivesEachGradientAloneAsItDoesWithAllOthers) {
+  for (const auto& entry : kMethods) {
+    const Case c(small(entry.value));
+    auto random = generator("alone " + c.config().str());
+    const auto weight = normal(c.run().sizes(), random);
+    const auto all = gradients(c, c.inputs_with_grad(), weight);
+    for (const auto& [name, gradient] : all) {
+      SCOPED_TRACE(c.config().str() + ", only " + name);
+      auto inputs = c.inputs();
+      inputs[name] = inputs[name].clone().requires_grad_(true);
+      const auto one = gradients(c, inputs, weight);
+      ASSERT_EQ(one.size(), 1u);
+      EXPECT_LE(error(one.at(name), gradient), 1e-14);
+    }
+  }
+}
+
+TEST(Autograd, RecordsNothingWhereNoInputAsksForAGradient) {
+  for (const auto& entry : kMethods) EXPECT_FALSE(Case(small(entry.value)).run().requires_grad());
+}
+
+TEST(Autograd, TheAttentionMapCarriesNoGradient) {
+  TermsConfig config;
+  config.q = config.k = config.v = Side::matrices;
+  const TermsCase c(config);
+  auto inputs = c.inputs();
+  for (auto& entry : inputs) entry.second = entry.second.clone().requires_grad_(true);
+  const auto result = c.attend(inputs);
+  EXPECT_TRUE(result.out.requires_grad());
+  EXPECT_TRUE(result.relative_out.requires_grad());
+  EXPECT_FALSE(result.attention.requires_grad());
+}
+
+TEST(Autograd, GradientsOfOneOutputAloneAreThoseOfTheLossOnIt) {
+  TermsConfig config;
+  config.q = config.k = config.v = Side::matrices;
+  const TermsCase c(config);
+  for (const bool relative : {false, true}) {
+    auto inputs = c.inputs();
+    for (auto& entry : inputs) entry.second = entry.second.clone().requires_grad_(true);
+    const auto result = c.attend(inputs);
+    const auto used = relative ? result.relative_out : result.out;
+    const auto unused = relative ? result.out : result.relative_out;
+    const auto term = inputs.at("rel_q");
+    const auto alone = torch::autograd::grad({used.sum()}, {term}, {}, true)[0];
+    const auto both = torch::autograd::grad({used.sum() + 0 * unused.sum()}, {term})[0];
+    EXPECT_EQ(error(alone, both), 0);
+    EXPECT_GT(alone.abs().max().item<double>(), 0);
+  }
+}
+
+TEST(Autograd, RefusesASecondDerivativeWithAReason) {
+  for (const auto& entry : kMethods) {
+    const Case c(small(entry.value));
+    SCOPED_TRACE(c.config().str());
+    const auto inputs = c.inputs_with_grad();
+    const auto loss = c.run(inputs).square().sum();
+    const char* const op = entry.value == Method::convolution ? "convolution" : "attention";
+    try {
+      torch::autograd::grad({loss}, {inputs.at("x")}, {}, c10::nullopt, /*create_graph=*/true);
+      ADD_FAILURE() << "no error";
+    } catch (const c10::Error& error) {
+      EXPECT_THAT(error.what_without_backtrace(),
+                  ::testing::StartsWith(std::string(op) + ": second derivatives are not available; "
+                                                          "call backward without create_graph"));
+    }
+  }
+}
+
+TEST(Autograd, RotaryHasASecondDerivative) {
+  auto random = generator("rotary second derivative");
+  const auto x = normal({2, 6, 8}, random).requires_grad_(true);
+  const auto angles = rotary_angles({3, 2}, false, 4);
+  const auto loss = rotary(x, angles, 2).square().sum();  // |x|^2: a rotation keeps lengths
+  const auto first = torch::autograd::grad({loss}, {x}, {}, true, /*create_graph=*/true)[0];
+  EXPECT_LE(error(first, 2 * x), 1e-14);
+  const auto direction = normal(x.sizes(), random);
+  const auto second = torch::autograd::grad({(first * direction).sum()}, {x})[0];
+  EXPECT_LE(error(second, 2 * direction), 1e-14);
+}
+
+TEST(Autograd, RotaryRefusesAGradientOfItsAngles) {
+  const auto angles = rotary_angles({4}, false, 4).requires_grad_(true);
+  EXPECT_THROW(rotary(at::ones({1, 4, 4}, at::kDouble), angles, 1), c10::Error);
+}
+
+}  // namespace
+}  // namespace translution::testing

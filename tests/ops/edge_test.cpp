@@ -1,0 +1,214 @@
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/support/cases.h"
+#include "tests/support/terms.h"
+
+namespace translution::testing {
+namespace {
+
+// One config for each method, awkward in every way that the method allows.
+std::vector<Config> one_of_each() {
+  std::vector<Config> configs;
+  for (const auto& entry : kMethods) {
+    Config config;
+    config.method = entry.value;
+    config.grid = {3, 4};
+    config.cls = true;
+    config.H = 3;
+    config.D = 4;
+    config.rows = {0, 5, 11, 12};
+    configs.push_back(config);
+  }
+  return configs;
+}
+
+at::Tensor columns_first(const at::Tensor& t) {  // same values, last dimension outermost
+  return t.dim() < 2 ? t : t.transpose(0, -1).contiguous().transpose(0, -1);
+}
+
+at::Tensor every_second(const at::Tensor& t) {  // same values, a gap after each
+  return at::stack({t, at::full_like(t, 1e30)}, -1).select(-1, 0);
+}
+
+template <typename Layout>
+void expect_layout_does_not_matter(Layout layout) {
+  for (const Config& config : one_of_each()) {
+    SCOPED_TRACE(config.str());
+    const Case c(config);
+    auto random = generator("layout" + config.str());
+    const auto weight = normal(c.run().sizes(), random);
+    const auto plain = c.inputs_with_grad();
+    auto strided = c.inputs_with_grad();
+    for (auto& [name, tensor] : strided) {
+      tensor = layout(tensor.detach());
+      EXPECT_TRUE(tensor.dim() < 2 || !tensor.is_contiguous()) << name;
+      tensor.requires_grad_(true);
+    }
+    EXPECT_LE(error(c.run(strided), c.run()), 1e-14);
+    const auto wanted = gradients(c, plain, weight);
+    const auto got = gradients(c, strided, layout(weight));
+    for (const auto& [name, gradient] : wanted)
+      EXPECT_LE(error(got.at(name), gradient), 1e-13) << name;
+  }
+}
+
+TEST(Layout, TransposedInputsGiveTheSame) { expect_layout_does_not_matter(columns_first); }
+
+TEST(Layout, InputsWithGapsGiveTheSame) { expect_layout_does_not_matter(every_second); }
+
+TEST(Layout, RunsRowsAnglesAndMaskMayBeStrided) {
+  Config config;
+  config.method = Method::relative_key;
+  config.grid = {3, 4};
+  config.rotary = true;
+  config.D = 4;
+  config.rows = {7, 1, 11};
+  const Case c(config);
+  auto options = c.call_options();
+  options.runs = columns_first(options.runs);
+  options.rows = at::stack({options.rows, options.rows + 1}, 1).select(1, 0);
+  options.angles = columns_first(options.angles);
+  const auto& in = c.inputs();
+  const auto out = self_attention(in.at("x"), {in.at("q"), in.at("k"), in.at("v")},
+                                  {in.at("key_vectors"), {}, {}, {}, {}}, options)
+                       .out;
+  EXPECT_EQ(error(out, c.run()), 0);
+
+  TermsConfig terms;
+  terms.keep = true;
+  TermsCase masked(terms);
+  const auto wanted = masked.run(masked.inputs());
+  masked.setting().keep = columns_first(masked.setting().keep);
+  EXPECT_EQ(error(masked.run(masked.inputs()), wanted), 0);
+}
+
+TEST(Layout, OneSampleExpandedOverTheBatchGivesEqualRows) {
+  for (Config config : one_of_each()) {
+    SCOPED_TRACE(config.str());
+    config.B = 1;
+    const Case c(config);
+    auto inputs = c.inputs();
+    inputs["x"] = inputs["x"].expand({3, -1, -1});
+    const auto out = c.run(inputs);
+    EXPECT_LE(error(out, c.run().expand_as(out)), 1e-14);
+  }
+}
+
+// Errors of a type: forward against the oracle, gradients against those in double.
+void expect_close(at::ScalarType type, double tolerance) {
+  for (const Config& config : one_of_each()) {
+    SCOPED_TRACE(config.str());
+    const Case c(config);
+    auto inputs = c.inputs_as(type);
+    const auto out = c.run(inputs);
+    EXPECT_EQ(out.scalar_type(), type);
+    EXPECT_LE(error(out, c.expected()), tolerance);
+    auto random = generator("types" + config.str());
+    const auto weight = normal(out.sizes(), random);
+    for (auto& entry : inputs) entry.second.requires_grad_(true);
+    const auto wanted = gradients(c, c.inputs_with_grad(), weight);
+    for (const auto& [name, gradient] : gradients(c, inputs, weight.to(type))) {
+      EXPECT_EQ(gradient.scalar_type(), type) << name;
+      EXPECT_LE(error(gradient, wanted.at(name)), tolerance) << name;
+    }
+  }
+}
+
+TEST(Types, FloatAgreesWithDoubleWithinItsRounding) { expect_close(at::kFloat, 4e-6); }
+
+TEST(Types, Bfloat16AgreesWithDoubleWithinItsRounding) { expect_close(at::kBFloat16, 0.1); }
+
+TEST(Rows, ARowThatSeesNoTokenIsZeroAndHasZeroGradients) {
+  for (const auto& entry : kMethods) {
+    Config config = relation_config(entry.value);
+    if (entry.value == Method::rotary) config.D = 4, config.grid = {6};
+    SCOPED_TRACE(config.str());
+    const Case c(config);
+    const auto out = c.run();
+    EXPECT_TRUE(at::equal(out.select(1, 2), at::zeros_like(out.select(1, 2))));
+    EXPECT_GT(out.select(1, 3).abs().min().item<double>(), 0);
+    auto weight = at::zeros_like(out);
+    weight.select(1, 2).fill_(1);
+    for (const auto& [name, gradient] : gradients(c, c.inputs_with_grad(), weight))
+      EXPECT_TRUE(at::equal(gradient, at::zeros_like(gradient))) << name;
+  }
+}
+
+TEST(Rows, ARelationWithoutPairsGivesZerosAndZeroGradients) {
+  for (const auto& entry : kMethods) {
+    Config config = relation_config(entry.value);
+    config.relation.assign(config.relation.size(), -1);
+    if (entry.value == Method::rotary) config.D = 4, config.grid = {6};
+    SCOPED_TRACE(config.str());
+    const Case c(config);
+    const auto out = c.run();
+    EXPECT_EQ(out.sizes(), c.expected().sizes());
+    EXPECT_TRUE(at::equal(out, at::zeros_like(out)));
+    for (const auto& [name, gradient] : gradients(c, c.inputs_with_grad(), at::ones_like(out)))
+      EXPECT_TRUE(at::equal(gradient, at::zeros_like(gradient))) << name;
+  }
+}
+
+TEST(Rows, AskedForEqualThoseOfTheWholeOutput) {
+  for (Config config : one_of_each()) {
+    SCOPED_TRACE(config.str());
+    const Case some(config);
+    const auto rows = at::tensor(config.rows, at::kLong);
+    auto options = config;
+    options.rows.clear();
+    const Case all(options);
+    EXPECT_LE(error(some.run(), all.run(some.inputs()).index_select(1, rows)), 1e-14);
+  }
+}
+
+TEST(Threads, OneOrTwoGiveTheSameBits) {
+  const char* const impl = std::getenv("TRANSLUTION_IMPL");
+  if (impl != nullptr && std::string(impl) == "portable")
+    GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  TermsConfig config;
+  config.q = config.k = config.v = Side::matrices;
+  config.grid = {7, 9};
+  config.B = 5;
+  const TermsCase c(config);
+  const auto train = [&](int threads) {
+    at::set_num_threads(threads);
+    std::vector<at::Tensor> leaves;
+    Inputs inputs;
+    for (const auto& [name, tensor] : c.inputs())
+      leaves.push_back(inputs[name] = tensor.clone().requires_grad_(true));
+    const auto out = c.run(inputs);
+    auto results = torch::autograd::grad({out.square().sum()}, leaves);
+    results.push_back(out.detach());
+    return results;
+  };
+  const int before = at::get_num_threads();
+  const auto one = train(1), two = train(2);
+  at::set_num_threads(before);
+  for (size_t n = 0; n < one.size(); ++n) EXPECT_TRUE(at::equal(one[n], two[n])) << n;
+}
+
+TEST(Softmax, HugeScoresStayFinite) {
+  for (const Method method : {Method::translution, Method::alpha_translution, Method::rotary}) {
+    Config config;
+    config.method = method;
+    config.D = 4;
+    config.causal = true;
+    SCOPED_TRACE(config.str());
+    const Case c(config);
+    auto inputs = c.inputs_with_grad();
+    inputs["x"] = (inputs["x"].detach() * 1e3).requires_grad_(true);
+    const auto out = c.run(inputs);
+    EXPECT_TRUE(out.isfinite().all().item<bool>());
+    for (const auto& [name, gradient] : gradients(c, inputs, at::ones_like(out)))
+      EXPECT_TRUE(gradient.isfinite().all().item<bool>()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace translution::testing

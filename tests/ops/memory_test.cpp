@@ -1,0 +1,112 @@
+// The ops hold neither an N x N x C x C' tensor of gathered matrices nor a B x N x N x C' tensor
+// of encodings, unless the caller gives them workspace to keep encodings in.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "tests/support/cases.h"
+#include "translution/ops/attention.h"
+#include "translution/ops/runs.h"
+
+namespace translution::testing {
+namespace {
+
+constexpr int64_t B = 16, N = 197, C = 64, R = 32;  // 14 x 14 patches and the class token
+constexpr double kMegabyte = 1e6;
+
+double status(const std::string& field) {  // of this process, in MB
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    double kilobytes = 0;
+    if (word == field + ":" && file >> kilobytes) return kilobytes * 1024 / kMegabyte;
+  }
+  return -1;
+}
+
+// By how much the work lets the process grow at its peak; below 0 if the system does not tell.
+template <typename Work>
+double peak_growth(Work work) {
+  malloc_trim(0);
+  if (!(std::ofstream("/proc/self/clear_refs") << 5).flush()) return -1;  // the peak starts anew
+  const double before = status("VmRSS");
+  work();
+  return status("VmHWM") - before;
+}
+
+struct Layer {
+  AttentionTerms terms;
+  AttentionSetting setting;
+  std::vector<at::Tensor> leaves;
+
+  Layer(const std::string& name, int64_t channels, int64_t width, bool content) {
+    OffsetOptions offsets;
+    offsets.grid = {14, 14};
+    offsets.cls = true;
+    const OffsetTable table(offsets);
+    setting.runs = runs_to_tensor(table.runs());
+    setting.workspace = 0;
+    auto random = generator(name);
+    const auto leaf = [&](at::IntArrayRef shape) {
+      leaves.push_back(at::empty(shape, at::kFloat).normal_(0, 0.1, random).requires_grad_(true));
+      return leaves.back();
+    };
+    terms.rel_q = terms.rel_k = terms.rel_v = leaf({B, N, channels});
+    for (auto* role : {&terms.table_q, &terms.table_k, &terms.table_v})
+      *role = leaf({table.num_slots(), channels, width});
+    if (content)
+      for (auto* role : {&terms.q, &terms.k, &terms.v}) *role = leaf({B, N, C});
+  }
+
+  std::vector<at::Tensor> train() const {
+    const auto result = attention(terms, setting);
+    auto loss = result.relative_out.sum();
+    if (terms.v.defined()) loss = loss + result.out.sum();
+    return torch::autograd::grad({loss}, leaves);
+  }
+};
+
+void expect_small(const Layer& layer, int64_t width) {
+  const double growth = peak_growth([&] { layer.train(); });
+  if (growth < 0) GTEST_SKIP() << "/proc does not tell the peak of the memory";
+  const double encodings = static_cast<double>(B * N * N * width) * 4 / kMegabyte;
+  std::printf("grew by %.0f MB at most; the encodings of all pairs are %.0f MB for each role\n",
+              growth, encodings);
+  EXPECT_GT(growth, 1);  // the gradients at least
+  EXPECT_LT(growth, encodings);
+}
+
+TEST(Memory, TranslutionTrainsInLessThanOneTensorOfEncodings) {
+  expect_small(Layer("translution memory", C, C, /*content=*/false), C);
+}
+
+TEST(Memory, AlphaTrainsInLessThanOneTensorOfSmallEncodings) {
+  expect_small(Layer("alpha memory", R, R, /*content=*/true), R);
+}
+
+TEST(Memory, PeakGrowthSeesATensor) {
+  const double growth = peak_growth([] { at::ones({25'000'000}, at::kFloat); });
+  if (growth < 0) GTEST_SKIP() << "/proc does not tell the peak of the memory";
+  EXPECT_GT(growth, 95);
+  EXPECT_LT(growth, 110);
+}
+
+TEST(Memory, KeptEncodingsFitTheWorkspaceAndChangeNothing) {
+  Layer layer("kept", /*channels=*/8, /*width=*/8, /*content=*/false);
+  const auto wanted = layer.train();
+  for (const int64_t workspace : {int64_t{0}, int64_t{1} << 20, int64_t{1} << 40}) {
+    layer.setting.workspace = workspace;
+    EXPECT_LE(static_cast<int64_t>(attention(layer.terms, layer.setting).kept.nbytes()), workspace);
+    const auto got = layer.train();
+    for (size_t n = 0; n < wanted.size(); ++n)
+      EXPECT_TRUE(at::equal(got[n], wanted[n])) << "workspace " << workspace << ", leaf " << n;
+  }
+}
+
+}  // namespace
+}  // namespace translution::testing

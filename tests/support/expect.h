@@ -1,0 +1,18 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "tests/support/cases.h"
+
+namespace translution::testing {
+
+/// What sums of doubles in another order may differ by, relative to the largest value.
+constexpr double kRounding = 1e-12;
+
+inline void expect_oracle(const Config& config) {
+  SCOPED_TRACE(config.str());
+  const Case c(config);
+  EXPECT_LE(error(c.run(), c.expected()), kRounding);
+}
+
+}  // namespace translution::testing

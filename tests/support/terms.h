@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/cases.h"
+#include "translution/ops/attention.h"
+
+namespace translution::testing {
+
+/// How a relative side of the core op is made.
+enum class Side { none, matrices, features, vectors };
+
+/// One call of the core op `attention`: which terms there are, and the setting.
+struct TermsConfig {
+  bool content = true;
+  Side q = Side::none, k = Side::none;
+  bool values = true;
+  Side v = Side::none;
+  bool bias = false, gate = false, keep = false;
+  bool causal = false;
+  bool workspace = true;  ///< room to keep encodings for backward, or none
+  std::vector<int64_t> rows;
+  int64_t B = 2, H = 2;
+  std::vector<int64_t> grid{2, 3};
+  bool cls = true;
+
+  /// Scores and values are there, relative queries and keys come together, and some term has the
+  /// tokens that are attended to.
+  bool makes_sense() const;
+  std::string str() const;
+};
+
+/// The core op with random terms, by name as in AttentionTerms.
+class TermsCase {
+ public:
+  explicit TermsCase(TermsConfig config);
+
+  const Inputs& inputs() const { return inputs_; }
+  const AttentionSetting& setting() const { return setting_; }
+  AttentionSetting& setting() { return setting_; }
+
+  AttentionResult attend(const Inputs& inputs) const;
+  /// out and relative_out side by side, [B, Nq, F + S].
+  at::Tensor run(const Inputs& inputs) const;
+  at::Tensor expected() const;
+
+  static AttentionTerms terms(const Inputs& inputs);
+
+ private:
+  TermsConfig config_;
+  oracle::Call call_;
+  AttentionSetting setting_;
+  Inputs inputs_;
+};
+
+/// Every combination of terms that makes sense; dropout mask, causal, rows and so on alternate.
+std::vector<TermsConfig> all_terms();
+
+}  // namespace translution::testing

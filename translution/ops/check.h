@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace translution {
+
+/// "q float32 [2, 5, 12]": how a tensor is told in a message.
+inline std::string describe(const char* name, const at::Tensor& tensor) {
+  return c10::str(name, " is ", tensor.scalar_type(), " ", tensor.sizes(), " on ", tensor.device());
+}
+
+/// Checks of one call: each says the op, what was wanted and what came.
+class Checker {
+ public:
+  explicit Checker(const char* op) : op_(op) {}
+
+  /// Wanted: float, `dims` dimensions, the type and device of the first tensor checked.
+  void tensor(const char* name, const at::Tensor& t, int64_t dims, const char* layout) {
+    TORCH_CHECK(t.defined(), op_, ": ", name, " ", layout, " is missing");
+    TORCH_CHECK(at::isFloatingType(t.scalar_type()), op_, ": ", name,
+                " must hold floating-point numbers, got ", t.scalar_type(), "; convert it");
+    TORCH_CHECK(t.dim() == dims, op_, ": ", name, " must be ", layout, ", got ", t.sizes());
+    if (!first_.defined()) {
+      first_ = t, first_name_ = name;
+      return;
+    }
+    TORCH_CHECK(t.scalar_type() == first_.scalar_type(), op_, ": ", name, " is ", t.scalar_type(),
+                " but ", first_name_, " is ", first_.scalar_type(), "; convert one of them");
+    TORCH_CHECK(t.device() == first_.device(), op_, ": ", name, " is on ", t.device(), " but ",
+                first_name_, " is on ", first_.device(), "; move one of them");
+  }
+
+  /// Wanted: size `wanted` along `dim`, for the reason given.
+  void size(const char* name, const at::Tensor& t, int64_t dim, int64_t wanted,
+            const char* reason) const {
+    TORCH_CHECK(t.size(dim) == wanted, op_, ": ", name, " has size ", t.size(dim), " in dimension ",
+                dim < 0 ? dim + t.dim() : dim, ", wanted ", wanted, " (", reason,
+                "); its shape is ", t.sizes());
+  }
+
+  /// Wanted: a width that splits evenly among the heads.
+  void splits(const char* name, const at::Tensor& t, int64_t heads) const {
+    TORCH_CHECK(t.size(-1) > 0 && t.size(-1) % heads == 0, op_, ": the width ", t.size(-1), " of ",
+                name, " does not split evenly among ", heads, " heads; wanted a multiple of ",
+                heads);
+  }
+
+  const char* op() const { return op_; }
+
+ private:
+  const char* op_;
+  at::Tensor first_;
+  const char* first_name_ = "";
+};
+
+}  // namespace translution

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "translution/core/position.h"
+#include "translution/ops/attention.h"
+
+namespace translution {
+
+/// What every method of the family takes beside its weights.
+struct CallOptions {
+  int64_t heads = 1;
+  at::Tensor runs;       ///< of the offset table, all query rows (ops/runs.h)
+  bool causal = false;   ///< leave out pairs with j after i
+  at::Tensor rows;       ///< int64: the query rows wanted; undefined: all
+  double dropout = 0.0;  ///< on the attention
+  at::Tensor angles;     ///< rotary angles [N, D/2] for queries and keys that are not relative
+  bool map = false;      ///< also give the attention map
+};
+
+struct Attended {
+  at::Tensor out;  ///< [B, Nq, heads * D]
+  at::Tensor map;  ///< [B, heads, Nq, N] as used for the sum, before dropout; only if asked for
+};
+
+/// One weight for each role: [M, C, heads * D] is relative, [C, heads * D] shared by all offsets.
+struct RoleWeights {
+  at::Tensor q, k, v;
+};
+
+/// Translution, for any subset of relative roles:
+///   q_ij = x_i Wq[s]   k_ji = x_j Wk[s']   v_ij = x_j Wv[s]       s, s' = slot, key slot of (i, j)
+///   out_i = sum_j softmax_j(q_ij . k_ji / sqrt(D)) v_ij
+/// x [B,N,C]. Cost: B*N*N*C*heads*D multiply-adds per relative role.
+Attended translution(const at::Tensor& x, const RoleWeights& weights, const CallOptions& options);
+
+/// Weights of alpha-Translution. A relative role has a table; the width r of the small space is
+/// split among the heads like any other.
+struct AlphaWeights {
+  RoleWeights shared;  ///< [C, heads * D] each, or all undefined
+  RoleWeights down;    ///< [C, r]
+  RoleWeights table;   ///< [M, r, r]; undefined: that role is the same for all offsets
+  at::Tensor up;       ///< [r, heads * D], back from the small space of the values
+};
+
+/// alpha-Translution in the form that sums values in the small space and expands once:
+///   score_ij = (x_i Wq . x_j Wk + x_i Dq Tq[s] . x_j Dk Tk[s']) / sqrt(D)
+///   out_i = sum_j a_ij x_j Wv + (sum_j a_ij x_j Dv Tv[s]) U
+/// The small part of scores is there if q or k is relative, that of values if v is; without shared
+/// weights both are always there.
+Attended alpha_translution(const at::Tensor& x, const AlphaWeights& weights,
+                           const CallOptions& options, Mixing mixing = Mixing::sum);
+
+/// Position in plain self-attention: each term may be absent.
+struct PositionTerms {
+  at::Tensor key_vectors;     ///< [M, heads * D], added to the keys (after any rotation)
+  at::Tensor value_vectors;   ///< [M, heads * D], added to the values
+  at::Tensor bias;            ///< [M, heads], added to the scores
+  at::Tensor position, gate;  ///< [M, heads], [heads]: positional attention mixed in by a gate
+};
+
+/// Self-attention with weights [C, heads * D] and any of the position terms.
+Attended self_attention(const at::Tensor& x, const RoleWeights& weights, const PositionTerms& terms,
+                        const CallOptions& options);
+
+}  // namespace translution

@@ -1,0 +1,162 @@
+#include "translution/ops/pair_groups.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "translution/ops/runs.h"
+
+namespace translution {
+namespace {
+
+struct Pair {
+  int64_t slot, key_slot, i, j;
+};
+
+std::vector<Pair> sorted_pairs(const at::Tensor& runs) {
+  std::vector<Pair> pairs;
+  for (const Run& run : runs_from_tensor(runs))
+    for (int64_t t = 0; t < run.length; ++t)
+      pairs.push_back({run.slot, run.key_slot, run.i + t * run.di, run.j + t * run.dj});
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+    return std::tie(a.slot, a.key_slot) < std::tie(b.slot, b.key_slot);
+  });
+  return pairs;
+}
+
+at::Tensor to_indices(const std::vector<int64_t>& values, at::Device device) {
+  return at::tensor(values, at::kLong).to(device);
+}
+
+// The distinct values, ascending, and the place of each value among them.
+std::pair<std::vector<int64_t>, std::vector<int64_t>> distinct(const std::vector<int64_t>& values) {
+  std::vector<int64_t> unique = values;
+  std::sort(unique.begin(), unique.end());
+  unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
+  std::vector<int64_t> place;
+  for (const int64_t value : values)
+    place.push_back(std::lower_bound(unique.begin(), unique.end(), value) - unique.begin());
+  return {unique, place};
+}
+
+PairGroup make_group(const Pair* first, const Pair* last, int64_t begin, at::Device device) {
+  std::vector<int64_t> i, j;
+  for (const Pair* pair = first; pair != last; ++pair) i.push_back(pair->i), j.push_back(pair->j);
+  PairGroup group{first->slot, first->key_slot, true, {}, {}, {}, begin, last - first};
+  const auto [queries, query_place] = distinct(i);
+  const auto [keys, key_place] = distinct(j);
+  group.matching = queries.size() == i.size() && keys.size() == j.size();
+  if (group.matching) {
+    group.queries = to_indices(i, device);
+    group.keys = to_indices(j, device);
+    return group;
+  }
+  std::vector<int64_t> block;
+  for (size_t p = 0; p < i.size(); ++p)
+    block.push_back(query_place[p] * static_cast<int64_t>(keys.size()) + key_place[p]);
+  group.queries = to_indices(queries, device);
+  group.keys = to_indices(keys, device);
+  group.block = to_indices(block, device);
+  return group;
+}
+
+at::Tensor split_heads(const at::Tensor& x, int64_t heads) {  // [U,B,E] -> [U,B,H,D]
+  return x.reshape({x.size(0), x.size(1), heads, x.size(2) / heads});
+}
+
+at::Tensor per_head(const at::Tensor& x, int64_t heads) {  // [U,B,E] -> [B,H,U,D]
+  return split_heads(x, heads).permute({1, 2, 0, 3});
+}
+
+at::Tensor join_heads(const at::Tensor& x) {  // [B,H,U,D] -> [U,B,E]
+  return x.permute({2, 0, 1, 3}).reshape({x.size(2), x.size(0), x.size(1) * x.size(3)});
+}
+
+// [count,B,H] -> [B,H,U,V], zero where the block has no pair of this group.
+at::Tensor to_block(const PairGroup& group, const at::Tensor& values) {
+  const int64_t U = group.queries.size(0), V = group.keys.size(0);
+  auto block = at::zeros({U * V, values.size(1), values.size(2)}, values.options());
+  block.index_copy_(0, group.block, values);
+  return block.view({U, V, values.size(1), values.size(2)}).permute({2, 3, 0, 1});
+}
+
+at::Tensor from_block(const PairGroup& group, const at::Tensor& block) {  // back again
+  return block.permute({2, 3, 0, 1})
+      .reshape({block.size(2) * block.size(3), block.size(0), block.size(1)})
+      .index_select(0, group.block);
+}
+
+}  // namespace
+
+Pairs group_pairs(const at::Tensor& runs, int64_t queries, int64_t tokens, at::Device device) {
+  const auto sorted = sorted_pairs(runs);
+  Pairs pairs{{}, {}, {}, queries, tokens};
+  std::vector<int64_t> place, slot;
+  for (const Pair& pair : sorted) {
+    place.push_back(pair.i * tokens + pair.j);
+    slot.push_back(pair.slot);
+  }
+  pairs.place = to_indices(place, device);
+  pairs.slot = to_indices(slot, device);
+  const Pair* const end = sorted.data() + sorted.size();
+  for (const Pair* first = sorted.data(); first != end;) {
+    const Pair* last = first;
+    while (last != end && last->slot == first->slot && last->key_slot == first->key_slot) ++last;
+    pairs.groups.push_back(make_group(first, last, first - sorted.data(), device));
+    first = last;
+  }
+  return pairs;
+}
+
+at::Tensor Pairs::gather(const at::Tensor& dense) const {
+  return dense.permute({2, 3, 0, 1})
+      .reshape({queries * tokens, dense.size(0), dense.size(1)})
+      .index_select(0, place);
+}
+
+at::Tensor Pairs::scatter(const at::Tensor& values) const {
+  auto dense = at::zeros({queries * tokens, values.size(1), values.size(2)}, values.options());
+  dense.index_copy_(0, place, values);
+  return dense.view({queries, tokens, values.size(1), values.size(2)}).permute({2, 3, 0, 1});
+}
+
+at::Tensor pair_dot(const PairGroup& group, const at::Tensor& q, const at::Tensor& k,
+                    int64_t heads) {
+  if (group.matching) return split_heads(q * k, heads).sum(-1);
+  return from_block(group, at::matmul(per_head(q, heads), per_head(k, heads).transpose(-1, -2)));
+}
+
+std::pair<at::Tensor, at::Tensor> pair_dot_backward(const PairGroup& group, const at::Tensor& d_dot,
+                                                    const at::Tensor& q, const at::Tensor& k) {
+  const int64_t heads = d_dot.size(2);
+  if (group.matching) {
+    const auto weight = d_dot.unsqueeze(-1);  // [count,B,H,1]
+    return {(weight * split_heads(k, heads)).reshape_as(k),
+            (weight * split_heads(q, heads)).reshape_as(q)};
+  }
+  const auto block = to_block(group, d_dot);  // [B,H,U,V]
+  return {join_heads(at::matmul(block, per_head(k, heads))),
+          join_heads(at::matmul(block.transpose(-1, -2), per_head(q, heads)))};
+}
+
+at::Tensor pair_mix(const PairGroup& group, const at::Tensor& weights, const at::Tensor& v) {
+  const int64_t heads = weights.size(2);
+  if (group.matching) return (weights.unsqueeze(-1) * split_heads(v, heads)).reshape_as(v);
+  return join_heads(at::matmul(to_block(group, weights), per_head(v, heads)));
+}
+
+std::pair<at::Tensor, at::Tensor> pair_mix_backward(const PairGroup& group, const at::Tensor& d_out,
+                                                    const at::Tensor& weights,
+                                                    const at::Tensor& v) {
+  const int64_t heads = weights.size(2);
+  if (group.matching)
+    return {split_heads(d_out * v, heads).sum(-1),
+            (weights.unsqueeze(-1) * split_heads(d_out, heads)).reshape_as(d_out)};
+  const auto d_heads = per_head(d_out, heads);  // [B,H,U,D]
+  return {from_block(group, at::matmul(d_heads, per_head(v, heads).transpose(-1, -2))),
+          join_heads(at::matmul(to_block(group, weights).transpose(-1, -2), d_heads))};
+}
+
+}  // namespace translution

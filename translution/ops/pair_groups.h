@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace translution {
+
+/// All pairs of one slot (and one key slot), ready for plain LibTorch calls.
+///
+/// `matching`: no token stands twice on either side, as for grid offsets; then `queries` and
+/// `keys` name the pairs one by one. Otherwise they name each token once, and the pairs are places
+/// in the queries x keys block (`block`): a slot with many pairs per token costs one projection
+/// per token, never one per pair.
+struct PairGroup {
+  int64_t slot, key_slot;
+  bool matching;
+  at::Tensor queries, keys;  ///< [U], [V] int64 token indices
+  at::Tensor block;          ///< [count] int64: u * V + v; only where not matching
+  int64_t begin, count;      ///< the group's pairs in pair order
+};
+
+/// The pairs of an attention, group after group ("pair order").
+struct Pairs {
+  std::vector<PairGroup> groups;
+  at::Tensor place;  ///< [P]: i * N + j of each pair
+  at::Tensor slot;   ///< [P]: slot of each pair
+  int64_t queries, tokens;
+
+  /// [A,H,Nq,N] -> [P,A,H]
+  at::Tensor gather(const at::Tensor& dense) const;
+  /// [P,A,H] -> [A,H,Nq,N]; zero where there is no pair
+  at::Tensor scatter(const at::Tensor& values) const;
+};
+
+/// Index tensors are placed on `device`.
+Pairs group_pairs(const at::Tensor& runs, int64_t queries, int64_t tokens, at::Device device);
+
+/// Per-head dot product of each pair of the group. q [U,B,E], k [V,B,E] -> [count,B,H].
+at::Tensor pair_dot(const PairGroup& group, const at::Tensor& q, const at::Tensor& k,
+                    int64_t heads);
+/// Gradients of pair_dot: d_dot [count,B,H] -> {dq [U,B,E], dk [V,B,E]}.
+std::pair<at::Tensor, at::Tensor> pair_dot_backward(const PairGroup& group, const at::Tensor& d_dot,
+                                                    const at::Tensor& q, const at::Tensor& k);
+/// Sums values v [V,B,F] into the group's queries with weights [count,B,H] -> [U,B,F].
+at::Tensor pair_mix(const PairGroup& group, const at::Tensor& weights, const at::Tensor& v);
+/// Gradients of pair_mix: d_out [U,B,F] -> {d_weights [count,B,H], dv [V,B,F]}.
+std::pair<at::Tensor, at::Tensor> pair_mix_backward(const PairGroup& group, const at::Tensor& d_out,
+                                                    const at::Tensor& weights, const at::Tensor& v);
+
+}  // namespace translution

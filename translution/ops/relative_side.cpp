@@ -1,0 +1,45 @@
+#include "translution/ops/relative_side.h"
+
+#include <ATen/ATen.h>
+
+namespace translution {
+
+RelativeSide::RelativeSide(const at::Tensor& x, const at::Tensor& table, int64_t batch)
+    : table_(table), batch_(batch) {
+  if (x.defined()) x_ = x.transpose(0, 1).contiguous();  // [N,B,C]
+}
+
+int64_t RelativeSide::width() const { return (table_.defined() ? table_ : x_).size(-1); }
+
+at::Tensor RelativeSide::encode(int64_t slot, const at::Tensor& tokens) const {
+  if (!x_.defined()) return table_.select(0, slot).expand({tokens.size(0), batch_, table_.size(1)});
+  const auto x = x_.index_select(0, tokens);  // [U,B,C]
+  return table_.defined() ? at::matmul(x, table_.select(0, slot)) : x;
+}
+
+void RelativeSide::start_backward(bool wants_x, bool wants_table) {
+  if (wants_x && x_.defined()) dx_ = at::zeros_like(x_);
+  if (wants_table && table_.defined())
+    dtable_ = at::zeros_like(table_, at::MemoryFormat::Contiguous);
+}
+
+void RelativeSide::add_gradient(int64_t slot, const at::Tensor& tokens, const at::Tensor& d) {
+  if (!x_.defined()) {
+    if (dtable_.defined()) dtable_.select(0, slot).add_(d.sum(at::IntArrayRef{0, 1}));
+    return;
+  }
+  if (!table_.defined()) {
+    if (dx_.defined()) dx_.index_add_(0, tokens, d);
+    return;
+  }
+  if (dtable_.defined()) {
+    const auto x = x_.index_select(0, tokens);
+    dtable_.select(0, slot).addmm_(x.reshape({-1, x.size(2)}).t(), d.reshape({-1, d.size(2)}));
+  }
+  if (dx_.defined())
+    dx_.index_add_(0, tokens, at::matmul(d, table_.select(0, slot).transpose(0, 1)));
+}
+
+at::Tensor RelativeSide::dx() const { return dx_.defined() ? dx_.transpose(0, 1) : at::Tensor(); }
+
+}  // namespace translution

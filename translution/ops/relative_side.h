@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace translution {
+
+/// One relative side (query, key or value) of a slot-wise op, token-major: x [N,B,C] and table
+/// [M,C,R], x alone, or a table of vectors [M,R] alone.
+class RelativeSide {
+ public:
+  /// `x` is batch-major [B,N,C] or undefined, `table` as above or undefined.
+  RelativeSide(const at::Tensor& x, const at::Tensor& table, int64_t batch);
+
+  bool present() const { return x_.defined() || table_.defined(); }
+  int64_t width() const;
+
+  /// Encodings of the given tokens with the matrix (or vector) of `slot`: [U,B,R].
+  at::Tensor encode(int64_t slot, const at::Tensor& tokens) const;
+
+  /// Makes room for the gradients that are wanted.
+  void start_backward(bool wants_x, bool wants_table);
+  /// Adds the gradient d [U,B,R] of encode(slot, tokens).
+  void add_gradient(int64_t slot, const at::Tensor& tokens, const at::Tensor& d);
+  /// [B,N,C]; undefined if it was not wanted.
+  at::Tensor dx() const;
+  at::Tensor dtable() const { return dtable_; }
+
+ private:
+  at::Tensor x_, table_, dx_, dtable_;
+  int64_t batch_;
+};
+
+}  // namespace translution

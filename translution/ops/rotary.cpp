@@ -1,0 +1,118 @@
+#include "translution/ops/rotary.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <cmath>
+
+#include "translution/core/error.h"
+#include "translution/core/offsets.h"
+#include "translution/ops/check.h"
+
+namespace translution {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr const char* kOp = "rotary";
+
+void check_rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
+  TORCH_CHECK(heads > 0, kOp, ": wanted one or more heads, got ", heads);
+  Checker check(kOp);
+  check.tensor("x", x, 3, "[B, N, heads * D]");
+  TORCH_CHECK(x.size(2) > 0 && x.size(2) % (2 * heads) == 0, kOp, ": the width ", x.size(2),
+              " of x does not split into pairs for ", heads, " heads; wanted a multiple of ",
+              2 * heads);
+  TORCH_CHECK(angles.dim() == 2 && at::isFloatingType(angles.scalar_type()), kOp,
+              ": angles must be a float tensor [N, D / 2], got ", angles.scalar_type(), " ",
+              angles.sizes());
+  check.size("angles", angles, 0, x.size(1), "the tokens of x");
+  check.size("angles", angles, 1, x.size(2) / (2 * heads), "half the channels of a head");
+}
+
+at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
+  check_rotary(x, angles, heads);
+  const auto turned = angles.to(x.device()).unsqueeze(1);  // [N,1,D/2]
+  const auto cosine = turned.cos().to(x.scalar_type());
+  const auto sine = turned.sin().to(x.scalar_type());
+  const auto halves =
+      x.reshape({x.size(0), x.size(1), heads, 2, x.size(2) / (2 * heads)}).unbind(3);
+  return at::stack({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine},
+                   3)
+      .view(x.sizes());
+}
+
+at::Tensor rotary_meta(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
+  check_rotary(x, angles, heads);
+  return at::empty(x.sizes(), x.options());
+}
+
+// The gradient of a rotation is the rotation back, so only the angles are kept.
+class RotaryFunction : public torch::autograd::Function<RotaryFunction> {
+ public:
+  static constexpr bool is_traceable = true;
+
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& angles,
+                            int64_t heads) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    ctx->save_for_backward({angles});
+    ctx->saved_data["heads"] = heads;
+    return rotary(x, angles, heads);
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
+    return {rotary(d_outputs[0], -ctx->get_saved_variables()[0], ctx->saved_data["heads"].toInt()),
+            at::Tensor(), at::Tensor()};
+  }
+};
+
+at::Tensor rotary_autograd(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
+  TORCH_CHECK(!angles.requires_grad(), kOp, ": angles are fixed and take no gradient; detach them");
+  return RotaryFunction::apply(x, angles, heads);
+}
+
+}  // namespace
+
+at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim_head,
+                         double base) {
+  const int64_t axes = static_cast<int64_t>(grid.size());
+  count_tokens({grid, cls});  // refuses a grid that makes no sense
+  require(dim_head > 0 && dim_head % (2 * axes) == 0, "rotary: a head of ", dim_head,
+          " channels does not split into pairs for ", axes, " axes; wanted a multiple of ",
+          2 * axes);
+  require(std::isfinite(base) && base > 0, "rotary: wanted a finite base above 0, got ", base);
+  const int64_t frequencies = dim_head / (2 * axes);
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  const auto frequency = at::pow(base, -at::arange(frequencies, options) / frequencies);
+  std::vector<at::Tensor> angles;
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    std::vector<int64_t> shape(axes, 1);
+    shape[axis] = grid[axis];
+    const auto place = at::arange(grid[axis], options).view(shape).expand(grid).reshape({-1, 1});
+    angles.push_back(place * frequency);  // [N, frequencies]
+  }
+  auto table = at::cat(angles, 1);
+  if (cls) table = at::cat({at::zeros({1, dim_head / 2}, options), table});
+  return table;
+}
+
+at::Tensor rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
+  TORCH_CHECK(x.defined(), kOp, ": x [B, N, heads * D] is missing");
+  TORCH_CHECK(angles.defined(), kOp, ": angles [N, D / 2] are missing; rotary_angles makes them");
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("translution::rotary", "")
+                             .typed<at::Tensor(const at::Tensor&, const at::Tensor&, int64_t)>();
+  return op.call(x, angles, heads);
+}
+
+TORCH_LIBRARY_FRAGMENT(translution, m) {
+  m.def("rotary(Tensor x, Tensor angles, int heads) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(translution, CompositeExplicitAutograd, m) { m.impl("rotary", rotary_portable); }
+TORCH_LIBRARY_IMPL(translution, Meta, m) { m.impl("rotary", rotary_meta); }
+TORCH_LIBRARY_IMPL(translution, Autograd, m) { m.impl("rotary", rotary_autograd); }
+
+}  // namespace translution

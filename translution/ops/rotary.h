@@ -1,0 +1,19 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace translution {
+
+/// Angles of the rotary encoding, [N, D/2]: with A axes, D/(2A) frequencies base^(-2f*A/D) for each
+/// axis in turn, times the token's coordinate on that axis. A class token stands in front with
+/// angle 0: it is not rotated. D must be a multiple of 2A.
+at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim_head,
+                         double base = 10000.0);
+
+/// Rotates channel d against channel d + D/2 of every head by the token's angle.
+/// x [B,N,H*D]; angles [N,D/2] in any float type (cosine and sine are taken in that type).
+at::Tensor rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads);
+
+}  // namespace translution
