@@ -1,0 +1,202 @@
+#include <limits>
+
+#include "tests/bad_input/wrong_calls.h"
+#include "translution/core/names.h"
+#include "translution/core/offsets.h"
+#include "translution/core/position.h"
+#include "translution/core/roles.h"
+
+namespace translution {
+namespace {
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
+// A position with one choice changed, checked.
+template <typename Choose>
+void check_position(Method method, Choose choose) {
+  Position position;
+  position.method = method;
+  choose(position);
+  position.check();
+}
+
+std::vector<WrongCall> wrong_tables() {
+  return {
+      {"a grid without sides", [] { OffsetTable(OffsetOptions{}); },
+       "offsets: wanted a grid of one or more sides, got none"},
+      {"a grid with a side of zero",
+       [] {
+         OffsetTable({{7, 0}});
+       },
+       "offsets: every side of a grid must be 1 or more, got 7x0"},
+      {"a grid with a negative side", [] { OffsetTable({{-3}}); },
+       "offsets: every side of a grid must be 1 or more, got -3"},
+      {"a grid with too many tokens",
+       [] {
+         OffsetTable({{256, 256}});
+       },
+       "offsets: the grid 256x256 has more than 65535 tokens, the most that a table of all pairs "
+       "can hold"},
+      {"a grid whose product overflows",
+       [] {
+         OffsetTable({{kHuge, kHuge, 2}});
+       },
+       "offsets: the grid 9223372036854775807x9223372036854775807x2 has more than 65535 tokens, "
+       "the most that a table of all pairs can hold"},
+      {"a negative radius",
+       [] {
+         OffsetTable({{3}, false, false, Encoding::relative, Sharing::direction, -1});
+       },
+       "offsets: wanted a radius of 0 or more, got -1"},
+      {"an absolute table that shares",
+       [] {
+         OffsetTable({{3}, false, false, Encoding::absolute, Sharing::direction, 1});
+       },
+       "offsets: an absolute table has one slot per token pair and shares none; leave sharing at "
+       "none"},
+      {"counting the slots of a zero-sized grid", [] { count_slots({{0}}); },
+       "offsets: every side of a grid must be 1 or more, got 0"},
+      {"counting the pairs of a zero-sized grid",
+       [] {
+         count_pairs({{4, 0}});
+       },
+       "offsets: every side of a grid must be 1 or more, got 4x0"},
+      {"the offset of a slot that is not there", [] { OffsetTable({{2}}).offset(3); },
+       "offsets: wanted a slot from 0 to 2, got 3"},
+      {"the name of a negative slot", [] { OffsetTable({{2}}).slot_name(-1); },
+       "offsets: wanted a slot from 0 to 2, got -1"},
+  };
+}
+
+std::vector<WrongCall> wrong_relations() {
+  return {
+      {"a relation without tokens", [] { OffsetTable::from_relation({}, 0, 1); },
+       "relation: wanted 1 to 65535 tokens, got 0"},
+      {"a relation of too many tokens", [] { OffsetTable::from_relation({0}, kHuge, 1); },
+       "relation: wanted 1 to 65535 tokens, got 9223372036854775807"},
+      {"a relation that is not square",
+       [] {
+         OffsetTable::from_relation({0, 0, 0}, 2, 1);
+       },
+       "relation: 2 tokens need 4 entries, got 3"},
+      {"a relation without slots", [] { OffsetTable::from_relation({0}, 1, 0); },
+       "relation: wanted 1 or more slots, got 0"},
+      {"a relation with an entry too large",
+       [] {
+         OffsetTable::from_relation({0, 1, 2, 0}, 2, 2);
+       },
+       "relation: the entry of pair (1, 0) is 2, wanted -1 for no pair or 0 to 1"},
+      {"a relation with an entry below -1",
+       [] {
+         OffsetTable::from_relation({0, -2, 0, 0}, 2, 2);
+       },
+       "relation: the entry of pair (0, 1) is -2, wanted -1 for no pair or 0 to 1"},
+      {"a relation whose reverse is not one",
+       [] {
+         OffsetTable::from_relation({0, 1, 1, 1, 0, 0, 0, 0, 0}, 3, 2);
+       },
+       "relation: the reverse of relation 1 is 1 for one pair and 0 for pair (0, 2); hand in the "
+       "key slot of each relation as `mirror`"},
+      {"a mirror that is too short",
+       [] {
+         OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {0});
+       },
+       "relation: mirror needs one entry for each of the 2 slots, got 1"},
+      {"a mirror that leaves the slots",
+       [] {
+         OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {0, 2});
+       },
+       "relation: a mirror entry is 2, wanted 0 to 1"},
+  };
+}
+
+std::vector<WrongCall> wrong_names() {
+  return {
+      {"an unknown method", [] { parse_name("method", kMethods, "transluton"); },
+       "unknown method 'transluton'; did you mean 'translution'?"},
+      {"an unknown sharing", [] { parse_name("sharing", kSharings, "log"); },
+       "unknown sharing 'log'; did you mean 'logarithmic'?"},
+      {"an empty name", [] { parse_name("mixing", kMixings, ""); },
+       "unknown mixing ''; did you mean 'sum'?"},
+      {"the nearest of no names", [] { nearest_name("a", {}); },
+       "nearest_name: no names to choose from"},
+      {"empty roles", [] { Roles::parse(""); },
+       "roles: wanted some of q, k and v, or 'none', got an empty string"},
+      {"roles with a strange letter", [] { Roles::parse("qx"); },
+       "roles: wanted some of q, k and v, or 'none', got 'qx'"},
+      {"a role that stands twice", [] { Roles::parse("qvq"); }, "roles: 'q' stands twice in 'qvq'"},
+  };
+}
+
+std::vector<WrongCall> wrong_positions() {
+  return {
+      {"a negative relative_dim",
+       [] { check_position(Method::alpha_translution, [](auto& p) { p.relative_dim = -1; }); },
+       "relative_dim: wanted 0 or more channels per head, got -1"},
+      {"a negative radius of a position",
+       [] { check_position(Method::translution, [](auto& p) { p.radius = -2; }); },
+       "radius: wanted 0 or more, got -2"},
+      {"a window without convolution",
+       [] { check_position(Method::translution, [](auto& p) { p.sharing = Sharing::window; }); },
+       "sharing: a window leaves pairs out and is for convolution; wanted none, direction or "
+       "logarithmic"},
+      {"an absolute encoding that shares",
+       [] {
+         check_position(Method::translution, [](auto& p) {
+           p.encoding = Encoding::absolute;
+           p.sharing = Sharing::direction;
+         });
+       },
+       "encoding: an absolute table has one slot per token pair and shares none; leave sharing at "
+       "none"},
+      {"alpha with nothing left",
+       [] {
+         check_position(Method::alpha_translution, [](auto& p) {
+           p.relative_dim = 0;
+           p.shared_qkv = false;
+         });
+       },
+       "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; wanted one of the "
+       "two"},
+      {"an even kernel",
+       [] { check_position(Method::convolution, [](auto& p) { p.kernel_size = 4; }); },
+       "convolution: wanted an odd kernel_size of 1 or more, got 4"},
+      {"a negative kernel",
+       [] { check_position(Method::convolution, [](auto& p) { p.kernel_size = -1; }); },
+       "convolution: wanted an odd kernel_size of 1 or more, got -1"},
+      {"an absolute convolution",
+       [] {
+         check_position(Method::convolution, [](auto& p) { p.encoding = Encoding::absolute; });
+       },
+       "convolution: a window has offsets, so the encoding must be relative"},
+      {"rotary with relative queries",
+       [] { check_position(Method::translution, [](auto& p) { p.rotary = true; }); },
+       "rotary: translution with roles qkv has no shared queries and keys to rotate; wanted roles "
+       "v or none"},
+      {"rotary with alpha alone",
+       [] {
+         check_position(Method::alpha_translution, [](auto& p) {
+           p.rotary = true;
+           p.shared_qkv = false;
+         });
+       },
+       "rotary: alpha_translution without shared_qkv has no shared queries and keys to rotate; set "
+       "shared_qkv or leave rotary off"},
+      {"a gate with an absolute encoding",
+       [] {
+         check_position(Method::gated_position, [](auto& p) { p.encoding = Encoding::absolute; });
+       },
+       "gated_position: its features are offsets; wanted encoding relative and sharing none"},
+  };
+}
+
+}  // namespace
+
+std::vector<WrongCall> wrong_core_calls() {
+  std::vector<WrongCall> all;
+  for (const auto& calls : {wrong_tables(), wrong_relations(), wrong_names(), wrong_positions()})
+    all.insert(all.end(), calls.begin(), calls.end());
+  return all;
+}
+
+}  // namespace translution

@@ -1,0 +1,204 @@
+#include <torch/nn.h>
+
+#include <cmath>
+
+#include "tests/bad_input/wrong_calls.h"
+#include "translution/nn/attention.h"
+#include "translution/nn/block.h"
+#include "translution/nn/regrid.h"
+
+namespace translution {
+namespace {
+
+AttentionOptions tiny() { return AttentionOptions(6).heads(3).dim_head(4).grid({2, 3}).cls(true); }
+
+Position of(Method method) {
+  Position position;
+  position.method = method;
+  return position;
+}
+
+std::shared_ptr<const OffsetTable> any_relation() {
+  return std::make_shared<const OffsetTable>(OffsetTable::from_relation({0, 0, 0, 0}, 2, 1));
+}
+
+// Builds the layer.
+std::function<void()> building(const AttentionOptions& options) {
+  return [options] { Attention layer(options); };
+}
+
+// Calls a layer for 7 tokens of 6 channels.
+std::function<void()> calling(const at::Tensor& x, const at::Tensor& rows = {}) {
+  return [x, rows] { Attention(tiny())->forward(x, rows); };
+}
+
+std::vector<WrongCall> wrong_options() {
+  return {
+      {"a layer of no channels", building(AttentionOptions(0).grid({3})),
+       "attention: wanted dim of 1 or more, got 0"},
+      {"a layer of no heads", building(tiny().heads(0)),
+       "attention: wanted one or more heads, got 0"},
+      {"a layer of negative heads' width", building(tiny().dim_head(-4)),
+       "attention: wanted dim_head of 1 or more, got -4"},
+      {"a layer whose width overflows",
+       building(tiny().heads(int64_t{1} << 40).dim_head(int64_t{1} << 40)),
+       "attention: dim 6 or 1099511627776 heads of 1099511627776 channels are wider than "
+       "1073741824"},
+      {"a layer with a dropout of one", building(tiny().dropout(1.0)),
+       "attention: wanted a dropout probability in [0, 1), got 1"},
+      {"a layer with a NaN dropout", building(tiny().dropout(std::nan(""))),
+       "attention: wanted a dropout probability in [0, 1), got nan"},
+      {"a layer with a negative dropout", building(tiny().dropout(-0.5)),
+       "attention: wanted a dropout probability in [0, 1), got -0.5"},
+      {"a layer without a grid", building(AttentionOptions(6)),
+       "offsets: wanted a grid of one or more sides, got none"},
+      {"a layer with a zero-sized grid", building(tiny().grid({0, 3})),
+       "offsets: every side of a grid must be 1 or more, got 0x3"},
+      {"a layer with a rotary head that does not split",
+       building(tiny().dim_head(6).position(of(Method::rotary))),
+       "rotary: a head of 6 channels does not split into pairs for 2 axes; wanted a multiple of 4"},
+      {"a gate on a relation",
+       building(tiny().position(of(Method::gated_position)).relation(any_relation())),
+       "attention: gated_position needs the offsets of a grid, not a relation"},
+      {"rotary on a relation",
+       building(tiny().position(of(Method::rotary)).relation(any_relation())),
+       "attention: rotary needs the places of a grid, not a relation"},
+      {"a block without hidden channels", [] { Block(tiny(), 0, 0.0); },
+       "block: wanted dim and mlp_dim of 1 or more, got 6 and 0"},
+      {"a block with a NaN dropout", [] { Block(tiny(), 8, std::nan("")); },
+       "block: wanted a dropout probability in [0, 1), got nan"},
+      {"a block that drops all", [] { Block(tiny(), 8, 1.0); },
+       "block: wanted a dropout probability in [0, 1), got 1"},
+  };
+}
+
+std::vector<WrongCall> wrong_inputs() {
+  return {
+      {"a layer called with nothing", calling({}), "attention: x [B, N, 6] is missing"},
+      {"a layer called without a batch", calling(torch::zeros({7, 6})),
+       "attention: x must be [B, N, 6], got [7, 6]"},
+      {"a layer called with other channels", calling(torch::zeros({2, 7, 5})),
+       "attention: x must be [B, N, 6], got [2, 7, 5]"},
+      {"a layer called with too few tokens", calling(torch::zeros({2, 6, 6})),
+       "attention: x has 6 tokens, this layer was built for 7"},
+      {"a text layer called with too many tokens",
+       [] {
+         Attention(tiny().grid({4}).cls(false))->forward(torch::zeros({2, 5, 6}));
+       },
+       "attention: x has 5 tokens, this layer was built for 1 to 4"},
+      {"a text layer called with no tokens",
+       [] {
+         Attention(tiny().grid({4}).cls(false))->forward(torch::zeros({2, 0, 6}));
+       },
+       "attention: x has 0 tokens, this layer was built for 1 to 4"},
+      {"a layer called with integers", calling(torch::zeros({2, 7, 6}, torch::kLong)),
+       "translution: x must hold floating-point numbers, got Long; convert it"},
+      {"a float layer called with doubles", calling(torch::zeros({2, 7, 6}, torch::kDouble)),
+       "translution: q is Float but x is Double; convert one of them"},
+      {"a layer called on another device", calling(torch::zeros({2, 7, 6}, torch::kMeta)),
+       "translution: q is on cpu but x is on meta; move one of them"},
+      {"a layer asked for rows out of range",
+       calling(torch::zeros({2, 7, 6}), torch::full({1}, 7, torch::kLong)),
+       "translution: rows reach from 7 to 7, the input has tokens 0 to 6"},
+      {"a layer asked for float rows", calling(torch::zeros({2, 7, 6}), torch::zeros({1})),
+       "translution: rows must be a vector of int64 token indices, got Float [1]"},
+  };
+}
+
+NamedTensors tensors_of(const Attention& layer) {
+  NamedTensors tensors;
+  for (const auto& parameter : layer->named_parameters())
+    tensors[parameter.key()] = parameter.value().detach();
+  return tensors;
+}
+
+// Loads the tensors of a layer on 2x3 into one on 3x3, with one thing changed.
+template <typename Change>
+std::function<void()> loading(Change change, std::vector<int64_t> saved_grid = {2, 3}) {
+  return [change, saved_grid] {
+    auto tensors = tensors_of(Attention(tiny()));
+    change(tensors);
+    load_tensors(*Attention(tiny().grid({3, 3})), tensors, saved_grid);
+  };
+}
+
+std::vector<WrongCall> wrong_loads() {
+  const auto nothing = [](auto&) {};
+  const auto regrid = [](OffsetOptions from, OffsetOptions to, int64_t rows, Fill fill) {
+    return [=] { regrid_offsets(at::zeros({rows, 2}), OffsetTable(from), OffsetTable(to), fill); };
+  };
+  return {
+      {"loading without a tensor", loading([](auto& t) { t.erase("out.bias"); }),
+       "load: out.bias [6] is missing; wanted tensors of the same model"},
+      {"loading an unknown tensor", loading([](auto& t) { t["kex"] = at::zeros({1}); }),
+       "load: the model has no parameter 'kex'; did you mean 'key'?"},
+      {"loading an undefined tensor", loading([](auto& t) { t["key"] = at::Tensor(); }),
+       "load: key must hold floating-point numbers, got nothing"},
+      {"loading integers", loading([](auto& t) { t["key"] = t["key"].to(at::kLong); }),
+       "load: key must hold floating-point numbers, got Long"},
+      {"loading a meta tensor", loading([](auto& t) { t["key"] = t["key"].to(at::kMeta); }),
+       "load: key must hold floating-point numbers, got a meta tensor, which holds none"},
+      {"loading a tensor of another shape",
+       loading([](auto& t) { t["out.bias"] = at::zeros({7}); }),
+       "load: out.bias is [7], the model wants [6]"},
+      {"loading a table with other rows",
+       loading([](auto& t) { t["key"] = t["key"].narrow(0, 0, 17); }),
+       "regrid: key has 17 rows, the grid it is said to come from has 18"},
+      {"loading a number for a table", loading([](auto& t) { t["key"] = at::zeros({}); }),
+       "regrid: key must have 18 rows, got a single number"},
+      {"loading from another grid", loading(nothing, {2, 2}),
+       "regrid: query has 18 rows, the grid it is said to come from has 12"},
+      {"loading from a grid of one side", loading(nothing, {6}),
+       "regrid: the tables may differ only in the sides of their grids, got 6 with class token and "
+       "3x3 with class token"},
+      {"loading from a zero-sized grid", loading(nothing, {2, 0}),
+       "offsets: every side of a grid must be 1 or more, got 2x0"},
+      {"loading from the model's own grid", loading(nothing, {3, 3}),
+       "load: query is [18, 6, 12], the model wants [28, 6, 12]"},
+      {"loading into a module without attention",
+       [] {
+         load_tensors(*torch::nn::Linear(torch::nn::LinearOptions(2, 2).bias(false)),
+                      {{"weight", at::zeros({2, 2})}}, {2});
+       },
+       "load: the module has no attention layer to tell its grid"},
+      {"loading an absolute layer from another grid",
+       [] {
+         auto position = of(Method::translution);
+         position.encoding = Encoding::absolute;
+         load_tensors(*Attention(tiny().grid({3, 3}).position(position)),
+                      tensors_of(Attention(tiny().position(position))), {2, 3});
+       },
+       "regrid: only rows per offset can move to another grid, not those of an absolute table or a "
+       "relation"},
+      {"regridding to another dimension", regrid({{3}}, {{3, 3}}, 5, Fill::nearest),
+       "regrid: the tables may differ only in the sides of their grids, got 3 and 3x3"},
+      {"regridding away a class token", regrid({{3}, true}, {{4}}, 8, Fill::nearest),
+       "regrid: the tables may differ only in the sides of their grids, got 3 with class token and "
+       "4"},
+      {"regridding a table with other rows", regrid({{3}}, {{4}}, 6, Fill::nearest),
+       "regrid: the tensor has 6 rows, the grid it is said to come from has 5"},
+      {"regridding a volume bicubically", regrid({{2, 2, 2}}, {{3, 2, 2}}, 27, Fill::bicubic),
+       "regrid: bicubic filling needs a full grid of 1 or 2 dimensions with an offset each; use "
+       "nearest"},
+      {"regridding causal images bicubically",
+       regrid({{2, 2}, false, true}, {{3, 3}, false, true}, 5, Fill::bicubic),
+       "regrid: bicubic filling needs a full grid of 1 or 2 dimensions with an offset each; use "
+       "nearest"},
+      {"regridding places of another dimension",
+       [] {
+         regrid_places(at::zeros({4, 2}), {{4}}, {{2, 3}}, Fill::nearest);
+       },
+       "regrid: the grids must have as many dimensions, and both a class token or none"},
+  };
+}
+
+}  // namespace
+
+std::vector<WrongCall> wrong_layer_calls() {
+  std::vector<WrongCall> all;
+  for (const auto& calls : {wrong_options(), wrong_inputs(), wrong_loads()})
+    all.insert(all.end(), calls.begin(), calls.end());
+  return all;
+}
+
+}  // namespace translution

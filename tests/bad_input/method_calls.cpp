@@ -1,0 +1,287 @@
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "tests/bad_input/wrong_calls.h"
+#include "translution/ops/convolution.h"
+#include "translution/ops/functional.h"
+#include "translution/ops/rotary.h"
+#include "translution/ops/runs.h"
+
+namespace translution {
+namespace {
+
+// x of 5 tokens with 6 channels, weights for 3 heads of 4, 9 slots.
+at::Tensor features() { return at::zeros({2, 5, 6}); }
+at::Tensor matrix() { return at::zeros({6, 12}); }
+at::Tensor table() { return at::zeros({9, 6, 12}); }
+
+CallOptions options() {
+  CallOptions call;
+  call.heads = 3;
+  call.runs = runs_to_tensor(OffsetTable({{5}}).runs());
+  return call;
+}
+
+// A translution that is right, with one thing changed.
+template <typename Change>
+std::function<void()> translution_with(Change change) {
+  return [change] {
+    at::Tensor x = features();
+    RoleWeights weights{table(), table(), table()};
+    CallOptions call = options();
+    change(x, weights, call);
+    translution(x, weights, call);
+  };
+}
+
+// alpha-Translution with a small space of 6.
+template <typename Change>
+std::function<void()> alpha_with(Change change) {
+  return [change] {
+    AlphaWeights weights;
+    weights.shared = {matrix(), matrix(), matrix()};
+    weights.down = {at::zeros({6, 6}), at::zeros({6, 6}), at::zeros({6, 6})};
+    weights.table = {at::zeros({9, 6, 6}), at::zeros({9, 6, 6}), at::zeros({9, 6, 6})};
+    weights.up = at::zeros({6, 12});
+    CallOptions call = options();
+    change(weights, call);
+    alpha_translution(features(), weights, call);
+  };
+}
+
+template <typename Change>
+std::function<void()> self_attention_with(Change change) {
+  return [change] {
+    RoleWeights weights{matrix(), matrix(), matrix()};
+    PositionTerms terms;
+    CallOptions call = options();
+    change(weights, terms, call);
+    self_attention(features(), weights, terms, call);
+  };
+}
+
+std::vector<WrongCall> wrong_translutions() {
+  const double nan = std::nan("");
+  return {
+      {"translution without x", translution_with([](auto& x, auto&, auto&) { x = at::Tensor(); }),
+       "translution: x [B, N, C] is missing"},
+      {"translution of integers",
+       translution_with([](auto& x, auto&, auto&) { x = x.to(at::kLong); }),
+       "translution: x must hold floating-point numbers, got Long; convert it"},
+      {"translution of one sample", translution_with([](auto& x, auto&, auto&) { x = x[0]; }),
+       "translution: x must be [B, N, C], got [5, 6]"},
+      {"translution of no tokens", translution_with([](auto& x, auto&, auto&) {
+         x = at::zeros({2, 0, 6});
+       }),
+       "translution: wanted one or more tokens, x is [2, 0, 6]"},
+      {"translution of other tokens", translution_with([](auto& x, auto&, auto&) {
+         x = at::zeros({2, 4, 6});
+       }),
+       "translution: the run that starts at pair (0, 4) with length 1 leaves the 4 query rows or "
+       "the 4 tokens; build the offset table for this input"},
+      {"translution of other channels", translution_with([](auto& x, auto&, auto&) {
+         x = at::zeros({2, 5, 7});
+       }),
+       "translution: q has size 6 in dimension 1, wanted 7 (the channels that it multiplies); its "
+       "shape is [9, 6, 12]"},
+      {"translution without v", translution_with([](auto&, auto& w, auto&) { w.v = at::Tensor(); }),
+       "translution: v [slots, C, width] or [C, width] is missing"},
+      {"translution without q", translution_with([](auto&, auto& w, auto&) { w.q = at::Tensor(); }),
+       "translution: q [slots, C, width] or [C, width] is missing"},
+      {"translution with a number for v",
+       translution_with([](auto&, auto& w, auto&) { w.v = at::zeros({}); }),
+       "translution: v must be [slots, C, width] or [C, width], got []"},
+      {"translution with a vector for k",
+       translution_with([](auto&, auto& w, auto&) { w.k = at::zeros({12}); }),
+       "translution: k must be [slots, C, width] or [C, width], got [12]"},
+      {"translution with q of another width", translution_with([](auto&, auto& w, auto&) {
+         w.q = at::zeros({9, 6, 9});
+       }),
+       "translution: q has size 9 in dimension 2, wanted 12 (the width of the other roles); its "
+       "shape is [9, 6, 9]"},
+      {"translution with a shared k of another width", translution_with([](auto&, auto& w, auto&) {
+         w.k = at::zeros({6, 9});
+       }),
+       "translution: k has size 9 in dimension 1, wanted 12 (the width of the other roles); its "
+       "shape is [6, 9]"},
+      {"translution with heads that do not divide",
+       translution_with([](auto&, auto&, auto& call) { call.heads = 8; }),
+       "translution: the width 12 of q does not split evenly among 8 heads; wanted a multiple of "
+       "8"},
+      {"translution with negative heads",
+       translution_with([](auto&, auto&, auto& call) { call.heads = -1; }),
+       "translution: wanted one or more heads, got -1"},
+      {"translution with a NaN dropout",
+       translution_with([nan](auto&, auto&, auto& call) { call.dropout = nan; }),
+       "translution: wanted a dropout probability in [0, 1), got nan"},
+      {"translution with a negative dropout",
+       translution_with([](auto&, auto&, auto& call) { call.dropout = -0.1; }),
+       "translution: wanted a dropout probability in [0, 1), got -0.1"},
+      {"translution with weights in double",
+       translution_with([](auto&, auto& w, auto&) { w.k = w.k.to(at::kDouble); }),
+       "translution: k is Double but x is Float; convert one of them"},
+      {"translution with weights on another device",
+       translution_with([](auto&, auto& w, auto&) { w.v = w.v.to(at::kMeta); }),
+       "translution: v is on meta but x is on cpu; move one of them"},
+      {"translution without runs",
+       translution_with([](auto&, auto&, auto& call) { call.runs = at::Tensor(); }),
+       "attention: relative terms need runs (OffsetTable::runs), got none"},
+      {"translution with too few slots",
+       translution_with([](auto&, auto& w, auto&) { w.v = w.v.narrow(0, 0, 4); }),
+       "attention: a run asks for slots 0 and 8, the weight tables have 4 rows; make them for the "
+       "same offset table"},
+      {"translution with rows out of range",
+       translution_with([](auto&, auto&, auto& call) { call.rows = at::full({2}, 5, at::kLong); }),
+       "translution: rows reach from 5 to 5, the input has tokens 0 to 4"},
+      {"translution with relative queries and angles",
+       translution_with([](auto&, auto&, auto& call) {
+         call.angles = at::zeros({5, 2});
+       }),
+       "translution: rotary angles turn shared queries and keys, but q or k is relative; leave the "
+       "angles out"},
+  };
+}
+
+std::vector<WrongCall> wrong_alphas() {
+  return {
+      {"alpha with two of three shared",
+       alpha_with([](auto& w, auto&) { w.shared.k = at::Tensor(); }),
+       "alpha_translution: shared q, k and v come together; hand in all three or none"},
+      {"alpha without v but with q", alpha_with([](auto& w, auto&) { w.shared.v = at::Tensor(); }),
+       "alpha_translution: shared q, k and v come together; hand in all three or none"},
+      {"alpha without down", alpha_with([](auto& w, auto&) { w.down.q = at::Tensor(); }),
+       "alpha_translution: down q [C, width] is missing"},
+      {"alpha without up", alpha_with([](auto& w, auto&) { w.up = at::Tensor(); }),
+       "alpha_translution: up [r, heads * D] is missing"},
+      {"alpha with up of another width", alpha_with([](auto& w, auto&) {
+         w.up = at::zeros({6, 9});
+       }),
+       "alpha_translution: up has size 9 in dimension 1, wanted 12 (the width of the shared "
+       "weights); its shape is [6, 9]"},
+      {"alpha with up from another space", alpha_with([](auto& w, auto&) {
+         w.up = at::zeros({5, 12});
+       }),
+       "alpha_translution: up has size 5 in dimension 0, wanted 6 (the width of the small space); "
+       "its shape is [5, 12]"},
+      {"alpha with a table that is not square", alpha_with([](auto& w, auto&) {
+         w.table.q = at::zeros({9, 6, 3});
+       }),
+       "alpha_translution: table q has size 3 in dimension 2, wanted 6 (the width of the other "
+       "roles); its shape is [9, 6, 3]"},
+      {"alpha with a number for shared v",
+       alpha_with([](auto& w, auto&) { w.shared.v = at::zeros({}); }),
+       "alpha_translution: shared v must be [C, width], got []"},
+  };
+}
+
+std::vector<WrongCall> wrong_self_attentions() {
+  return {
+      {"self-attention without q",
+       self_attention_with([](auto& w, auto&, auto&) { w.q = at::Tensor(); }),
+       "self_attention: q [C, width] is missing"},
+      {"self-attention with a table",
+       self_attention_with([](auto& w, auto&, auto&) { w.v = table(); }),
+       "self_attention: v must be [C, width], got [9, 6, 12]"},
+      {"self-attention with narrow key vectors", self_attention_with([](auto&, auto& t, auto&) {
+         t.key_vectors = at::zeros({9, 6});
+       }),
+       "self_attention: key_vectors has size 6 in dimension 1, wanted 12 (the width of the roles); "
+       "its shape is [9, 6]"},
+      {"self-attention with one value vector",
+       self_attention_with([](auto&, auto& t, auto&) { t.value_vectors = at::zeros({12}); }),
+       "self_attention: value_vectors must be [slots, heads * D], got [12]"},
+      {"self-attention with a gate alone",
+       self_attention_with([](auto&, auto& t, auto&) { t.gate = at::zeros({3}); }),
+       "attention: gate and position come together, got only gate"},
+      {"self-attention with too few angles", self_attention_with([](auto&, auto&, auto& call) {
+         call.angles = at::zeros({3, 2});
+         call.rows = at::full({1}, 4, at::kLong);
+       }),
+       "self_attention: rotary angles must be [5, D / 2], one row per token of x, got [3, 2]"},
+      {"self-attention with too narrow angles", self_attention_with([](auto&, auto&, auto& call) {
+         call.angles = at::zeros({5, 1});
+       }),
+       "rotary: angles has size 1 in dimension 1, wanted 2 (half the channels of a head); its "
+       "shape is [5, 1]"},
+  };
+}
+
+std::vector<WrongCall> wrong_others() {
+  const auto runs = options().runs;
+  return {
+      {"rotary without x",
+       [] {
+         rotary({}, at::zeros({5, 3}), 1);
+       },
+       "rotary: x [B, N, heads * D] is missing"},
+      {"rotary without angles", [] { rotary(features(), {}, 1); },
+       "rotary: angles [N, D / 2] are missing; rotary_angles makes them"},
+      {"rotary with integer angles",
+       [] {
+         rotary(features(), at::zeros({5, 3}, at::kLong), 1);
+       },
+       "rotary: angles must be a float tensor [N, D / 2], got Long [5, 3]"},
+      {"rotary of an odd head",
+       [] {
+         rotary(features(), at::zeros({5, 1}), 2);
+       },
+       "rotary: the width 6 of x does not split into pairs for 2 heads; wanted a multiple of 4"},
+      {"rotary with angles that learn",
+       [] {
+         rotary(features(), at::zeros({5, 3}).requires_grad_(), 1);
+       },
+       "rotary: angles are fixed and take no gradient; detach them"},
+      {"angles of a zero-sized grid",
+       [] {
+         rotary_angles({4, 0}, false, 8);
+       },
+       "offsets: every side of a grid must be 1 or more, got 4x0"},
+      {"angles of no grid", [] { rotary_angles({}, false, 8); },
+       "offsets: wanted a grid of one or more sides, got none"},
+      {"angles of a head that does not split",
+       [] {
+         rotary_angles({4, 4}, false, 6);
+       },
+       "rotary: a head of 6 channels does not split into pairs for 2 axes; wanted a multiple of 4"},
+      {"angles with a NaN base", [] { rotary_angles({4}, false, 8, std::nan("")); },
+       "rotary: wanted a finite base above 0, got nan"},
+      {"convolution without x", [runs] { convolution({}, table(), runs); },
+       "convolution: x [B, N, C] is missing"},
+      {"convolution without runs", [] { convolution(features(), table(), {}); },
+       "convolution: the runs of the offset table are missing; hand in "
+       "runs_to_tensor(table.runs())"},
+      {"convolution without a kernel", [runs] { convolution(features(), {}, runs); },
+       "convolution: weight [slots, C, width] is missing"},
+      {"convolution of no tokens",
+       [runs] {
+         convolution(at::zeros({2, 0, 6}), table(), runs);
+       },
+       "convolution: wanted one or more tokens, x is [2, 0, 6]"},
+      {"convolution of other channels",
+       [runs] {
+         convolution(at::zeros({2, 5, 7}), table(), runs);
+       },
+       "convolution: weight has size 6 in dimension 1, wanted 7 (the channels of x); its shape is "
+       "[9, 6, 12]"},
+      {"convolution with too small a kernel",
+       [runs] { convolution(features(), table().narrow(0, 0, 8), runs); },
+       "convolution: a run asks for slots 0 and 8, the weight tables have 8 rows; make them for "
+       "the same offset table"},
+      {"convolution with rows out of range",
+       [runs] { convolution(features(), table(), runs, at::full({1}, -1, at::kLong)); },
+       "convolution: rows reach from -1 to -1, the input has tokens 0 to 4"},
+  };
+}
+
+}  // namespace
+
+std::vector<WrongCall> wrong_method_calls() {
+  std::vector<WrongCall> all;
+  for (const auto& calls :
+       {wrong_translutions(), wrong_alphas(), wrong_self_attentions(), wrong_others()})
+    all.insert(all.end(), calls.begin(), calls.end());
+  return all;
+}
+
+}  // namespace translution

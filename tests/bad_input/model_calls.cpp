@@ -1,0 +1,214 @@
+#include <cmath>
+
+#include "tests/bad_input/wrong_calls.h"
+#include "tests/models/tiny_models.h"
+#include "translution/models/cost.h"
+#include "translution/paper/tables.h"
+
+namespace translution {
+namespace {
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
+std::function<void()> naming(const std::string& name) {
+  return [name] { ModelOptions::named(name); };
+}
+
+// Checks the options of a tiny ViT with one thing changed.
+template <typename Change>
+std::function<void()> checking(Change change) {
+  return [change] {
+    auto options = tiny_vit();
+    change(options);
+    options.check();
+  };
+}
+
+std::function<void()> calling_vit(const at::Tensor& images) {
+  return [images] { ViT(tiny_vit())->forward(images); };
+}
+
+std::function<void()> calling_gpt(const at::Tensor& tokens, const at::Tensor& rows = {}) {
+  return [tokens, rows] { GPT(tiny_gpt())->forward(tokens, rows); };
+}
+
+at::Tensor tokens_up_to(int64_t last) { return torch::arange(last - 3, last + 1).view({2, 2}); }
+
+std::vector<WrongCall> wrong_model_names() {
+  return {
+      {"an empty model name", naming(""),
+       "unknown model ''; did you mean 'vit-a'? A patch size or length goes behind it: vit-a/12, "
+       "gpt-a-160"},
+      {"a model name with a typing error", naming("vit-bsae/16"),
+       "unknown model 'vit-bsae/16'; did you mean 'vit-base'? A patch size or length goes behind "
+       "it: vit-a/12, gpt-a-160"},
+      {"a model name of a strange family", naming("bert-a"),
+       "unknown model 'bert-a'; did you mean 'vit-a'? A patch size or length goes behind it: "
+       "vit-a/12, gpt-a-160"},
+      {"a model name in capitals", naming("ViT-A/16"),
+       "unknown model 'ViT-A/16'; did you mean 'vit-a'? A patch size or length goes behind it: "
+       "vit-a/12, gpt-a-160"},
+      {"a model name without a patch size", naming("vit-a/"),
+       "model 'vit-a/': wanted a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+       "or gpt-a-160, got ''"},
+      {"a model name with a patch size of zero", naming("vit-a/0"),
+       "model 'vit-a/0': wanted a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+       "or gpt-a-160, got '0'"},
+      {"a model name with a negative length", naming("gpt-a--5"),
+       "model 'gpt-a--5': wanted a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+       "or gpt-a-160, got '-5'"},
+      {"a model name with a huge length", naming("gpt-a-99999999999999999999"),
+       "model 'gpt-a-99999999999999999999': wanted a number from 1 to 999999 behind the "
+       "architecture, as in vit-a/12 or gpt-a-160, got '99999999999999999999'"},
+      {"a model name with letters for a size", naming("vit-a/12x"),
+       "model 'vit-a/12x': wanted a number from 1 to 999999 behind the architecture, as in "
+       "vit-a/12 or gpt-a-160, got '12x'"},
+      {"a model name with the separator of the other family", naming("gpt-a/160"),
+       "unknown model 'gpt-a/160'; did you mean 'gpt-a'? A patch size or length goes behind it: "
+       "vit-a/12, gpt-a-160"},
+      {"an unknown table of the paper", [] { paper_table("imagnet"); },
+       "unknown table 'imagnet'; did you mean 'imagenet'?"},
+  };
+}
+
+std::vector<WrongCall> wrong_sizes() {
+  return {
+      {"a model of no layers", checking([](auto& o) { o.architecture.depth = 0; }),
+       "model: wanted depth of 1 to 1073741824, got 0"},
+      {"a model of no channels", checking([](auto& o) { o.architecture.dim = -1; }),
+       "model: wanted dim of 1 to 1073741824, got -1"},
+      {"a model of no heads", checking([](auto& o) { o.architecture.heads = 0; }),
+       "model: wanted heads of 1 to 1073741824, got 0"},
+      {"a model of overflowing heads", checking([](auto& o) { o.architecture.heads = kHuge; }),
+       "model: wanted heads of 1 to 1073741824, got 9223372036854775807"},
+      {"a model without an MLP", checking([](auto& o) { o.architecture.mlp_dim = 0; }),
+       "model: wanted mlp_dim of 1 to 1073741824, got 0"},
+      {"a model that drops all", checking([](auto& o) { o.dropout = 1; }),
+       "model: wanted a dropout probability in [0, 1), got 1"},
+      {"a model with a NaN dropout", checking([](auto& o) { o.dropout = std::nan(""); }),
+       "model: wanted a dropout probability in [0, 1), got nan"},
+      {"a model with a negative dropout", checking([](auto& o) { o.dropout = -0.1; }),
+       "model: wanted a dropout probability in [0, 1), got -0.1"},
+      {"more hybrid layers than layers", checking([](auto& o) { o.hybrid_layers = 3; }),
+       "model: wanted 0 to 2 hybrid layers, the depth, got 3"},
+      {"negative hybrid layers", checking([](auto& o) { o.hybrid_layers = -1; }),
+       "model: wanted 0 to 2 hybrid layers, the depth, got -1"},
+      {"a hybrid whose rest has offsets", checking([](auto& o) { o.rest = Method::translution; }),
+       "model: the rest of a hybrid is self_attention_no_pos or rotary, got translution"},
+      {"an image of one side", checking([](auto& o) { o.image_size = {12}; }),
+       "model: wanted an image size of two sides, got 12"},
+      {"an image that does not divide", checking([](auto& o) {
+         o.image_size = {12, 10};
+       }),
+       "model: an image of 12x10 pixels does not divide into patches of 4x4"},
+      {"an empty image", checking([](auto& o) {
+         o.image_size = {0, 8};
+       }),
+       "model: an image of 0x8 pixels does not divide into patches of 4x4"},
+      {"a patch of no pixels", checking([](auto& o) { o.patch_size = 0; }),
+       "model: wanted patch_size of 1 to 1073741824, got 0"},
+      {"a patch whose values overflow", checking([](auto& o) {
+         o.patch_size = int64_t{1} << 29;
+         o.image_size = {o.patch_size, o.patch_size};
+       }),
+       "model: a patch of 2 channels and 536870912x536870912 pixels has more than 1073741824 "
+       "values"},
+      {"images without channels", checking([](auto& o) { o.channels = 0; }),
+       "model: wanted channels of 1 to 1073741824, got 0"},
+      {"no classes", checking([](auto& o) { o.classes = 0; }),
+       "model: wanted classes of 1 to 1073741824, got 0"},
+      {"too many patches", checking([](auto& o) {
+         o.image_size = {4096, 4096};
+       }),
+       "offsets: the grid 1024x1024 has more than 65535 tokens, the most that a table of all pairs "
+       "can hold"},
+      {"a position that makes no sense",
+       checking([](auto& o) { o.position.sharing = Sharing::window; }),
+       "sharing: a window leaves pairs out and is for convolution; wanted none, direction or "
+       "logarithmic"},
+      {"a text of no tokens",
+       [] {
+         auto options = tiny_gpt();
+         options.length = 0;
+         options.check();
+       },
+       "model: wanted length of 1 to 1073741824, got 0"},
+      {"an empty vocabulary",
+       [] {
+         auto options = tiny_gpt();
+         options.vocabulary = 0;
+         GPT model(options);
+       },
+       "model: wanted vocabulary of 1 to 1073741824, got 0"},
+      {"a ViT with the options of a GPT", [] { ViT model(tiny_gpt()); },
+       "ViT: the options are those of a GPT; build GPT or name a vit model"},
+      {"a GPT with the options of a ViT", [] { GPT model(tiny_vit()); },
+       "GPT: the options are those of a ViT; build ViT or name a gpt model"},
+      {"the cost of no samples", [] { model_cost(tiny_vit(), 0); },
+       "model: wanted a batch of 1 or more, got 0"},
+      {"the cost of more parameters than can be counted",
+       [] {
+         auto options = tiny_vit();
+         options.architecture.dim = options.architecture.heads = int64_t{1} << 30;
+         options.architecture.dim_head = 1;
+         model_cost(options);
+       },
+       "parameter backbone.blocks.0.attention.query of shape 18x1073741824x1073741824 is too large "
+       "to count"},
+  };
+}
+
+std::vector<WrongCall> wrong_inputs() {
+  return {
+      {"a ViT called with nothing", calling_vit({}), "ViT: the images are missing"},
+      {"a ViT called with one image", calling_vit(torch::zeros({2, 12, 8})),
+       "ViT: wanted images [B, 2, 12, 8], got [2, 12, 8]"},
+      {"a ViT called with other channels", calling_vit(torch::zeros({1, 3, 12, 8})),
+       "ViT: wanted images [B, 2, 12, 8], got [1, 3, 12, 8]"},
+      {"a ViT called with a turned image", calling_vit(torch::zeros({1, 2, 8, 12})),
+       "ViT: wanted images [B, 2, 12, 8], got [1, 2, 8, 12]"},
+      {"a ViT called with bytes", calling_vit(torch::zeros({1, 2, 12, 8}, torch::kByte)),
+       "ViT: the images are Byte on cpu, the model is Float on cpu; convert or move one of them"},
+      {"a ViT called with doubles", calling_vit(torch::zeros({1, 2, 12, 8}, torch::kDouble)),
+       "ViT: the images are Double on cpu, the model is Float on cpu; convert or move one of them"},
+      {"a ViT called on another device", calling_vit(torch::zeros({1, 2, 12, 8}, torch::kMeta)),
+       "ViT: the images are Float on meta, the model is Float on cpu; convert or move one of them"},
+      {"a GPT called with nothing", calling_gpt({}), "GPT: the tokens are missing"},
+      {"a GPT called with one sequence", calling_gpt(torch::zeros({5}, torch::kLong)),
+       "GPT: wanted int64 tokens [B, n], got Long [5]"},
+      {"a GPT called with floats", calling_gpt(torch::zeros({2, 5})),
+       "GPT: wanted int64 tokens [B, n], got Float [2, 5]"},
+      {"a GPT called with int32", calling_gpt(torch::zeros({2, 5}, torch::kInt)),
+       "GPT: wanted int64 tokens [B, n], got Int [2, 5]"},
+      {"a GPT called with no tokens", calling_gpt(torch::zeros({2, 0}, torch::kLong)),
+       "GPT: wanted 1 to 7 tokens, got 0"},
+      {"a GPT called with too many tokens", calling_gpt(torch::zeros({2, 8}, torch::kLong)),
+       "GPT: wanted 1 to 7 tokens, got 8"},
+      {"a GPT called with a token beyond the vocabulary", calling_gpt(tokens_up_to(11)),
+       "GPT: the tokens reach from 8 to 11, the vocabulary has 0 to 10"},
+      {"a GPT called with a negative token", calling_gpt(tokens_up_to(2)),
+       "GPT: the tokens reach from -1 to 2, the vocabulary has 0 to 10"},
+      {"a GPT called on another device",
+       calling_gpt(torch::zeros({2, 5}, torch::dtype(torch::kLong).device(torch::kMeta))),
+       "GPT: the tokens are on meta, the model is on cpu; move one of them"},
+      {"a GPT asked for rows out of range",
+       calling_gpt(tokens_up_to(6), torch::full({1}, 2, torch::kLong)),
+       "translution: rows reach from 2 to 2, the input has tokens 0 to 1"},
+      {"the attention maps of an image of the wrong size",
+       [] {
+         ViT(tiny_vit())->attention_maps(torch::zeros({1, 2, 12, 12}));
+       },
+       "ViT: wanted images [B, 2, 12, 8], got [1, 2, 12, 12]"},
+  };
+}
+
+}  // namespace
+
+std::vector<WrongCall> wrong_model_calls() {
+  std::vector<WrongCall> all;
+  for (const auto& calls : {wrong_model_names(), wrong_sizes(), wrong_inputs()})
+    all.insert(all.end(), calls.begin(), calls.end());
+  return all;
+}
+
+}  // namespace translution

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace translution {
+
+/// A call that must be refused, and the whole first line of what it must say.
+struct WrongCall {
+  std::string name;
+  std::function<void()> call;
+  std::string message;
+};
+
+std::vector<WrongCall> wrong_core_calls();
+std::vector<WrongCall> wrong_attention_calls();
+std::vector<WrongCall> wrong_method_calls();
+std::vector<WrongCall> wrong_layer_calls();
+std::vector<WrongCall> wrong_model_calls();
+
+}  // namespace translution

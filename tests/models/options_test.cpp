@@ -1,0 +1,91 @@
+#include "translution/models/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/models/tiny_models.h"
+
+namespace translution {
+namespace {
+
+TEST(ModelOptions, AreReadFromNamesAndWrittenBack) {
+  for (const auto& architecture : architectures()) {
+    const auto vit = ModelOptions::named("vit-" + architecture.name + "/56");
+    EXPECT_EQ(vit.family, Family::vit);
+    EXPECT_EQ(vit.architecture.dim, architecture.dim);
+    EXPECT_EQ(vit.patch_size, 56);
+    EXPECT_EQ(vit.name(), "vit-" + architecture.name + "/56");
+    const auto gpt = ModelOptions::named("gpt-" + architecture.name + "-33");
+    EXPECT_EQ(gpt.family, Family::gpt);
+    EXPECT_EQ(gpt.architecture.depth, architecture.depth);
+    EXPECT_EQ(gpt.length, 33);
+    EXPECT_EQ(gpt.name(), "gpt-" + architecture.name + "-33");
+  }
+}
+
+TEST(ModelOptions, ANameWithoutASizeTakesTheDefault) {
+  EXPECT_EQ(ModelOptions::named("vit-base").name(), "vit-base/16");
+  EXPECT_EQ(ModelOptions::named("gpt-c").name(), "gpt-c-160");
+  EXPECT_EQ(ModelOptions::named("vit-a/999999").patch_size, 999999);
+}
+
+TEST(ModelOptions, TheArchitecturesAreThoseOfThePaper) {
+  const auto& a = architectures();
+  const auto expect = [](const Architecture& b, int64_t depth, int64_t dim, int64_t heads) {
+    EXPECT_EQ((std::vector{b.depth, b.dim, b.heads, b.mlp_dim, b.dim_head}),
+              (std::vector<int64_t>{depth, dim, heads, 4 * dim, 64}))
+        << b.name;
+  };
+  expect(a.at(0), 6, 192, 3);
+  expect(a.at(1), 12, 192, 3);
+  expect(a.at(2), 12, 384, 6);
+}
+
+TEST(ModelOptions, TheGridIsThePatchesOrTheLength) {
+  EXPECT_EQ(tiny_vit().grid(), (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(tiny_vit().tokens(), 7);
+  EXPECT_EQ(tiny_vit({}, Pooling::mean).tokens(), 6);
+  EXPECT_EQ(tiny_gpt().grid(), (std::vector<int64_t>{7}));
+  EXPECT_EQ(tiny_gpt().tokens(), 7);
+  EXPECT_FALSE(tiny_gpt().has_cls());
+  EXPECT_TRUE(tiny_gpt().is_causal());
+}
+
+TEST(ModelOptions, TheInputEmbeddingFollowsTheMethodUnlessSet) {
+  for (const auto& [name, position] : every_method()) {
+    auto options = tiny_vit(position);
+    EXPECT_EQ(options.embeds_input(), position.method == Method::self_attention) << name;
+    options.input_embedding = true;
+    EXPECT_TRUE(options.embeds_input()) << name;
+    options.input_embedding = false;
+    EXPECT_FALSE(options.embeds_input()) << name;
+  }
+}
+
+TEST(ModelOptions, AttentionOfALayerCarriesTheModelsChoices) {
+  auto options = tiny_vit();
+  options.dropout = 0.25;
+  options.init = Init::authors;
+  options.hybrid_layers = 1;
+  const auto first = options.attention(0), second = options.attention(1);
+  EXPECT_EQ(first.dim(), 12);
+  EXPECT_EQ(first.heads(), 2);
+  EXPECT_EQ(first.dim_head(), 8);
+  EXPECT_EQ(first.grid(), options.grid());
+  EXPECT_TRUE(first.cls());
+  EXPECT_FALSE(first.causal());
+  EXPECT_EQ(first.dropout(), 0.25);
+  EXPECT_EQ(first.init(), Init::authors);
+  EXPECT_EQ(first.position().method, Method::translution);
+  EXPECT_EQ(second.position().method, Method::self_attention_no_pos);
+}
+
+TEST(ModelOptions, EveryMethodPassesTheCheck) {
+  for (const auto& [name, position] : every_position()) {
+    EXPECT_NO_THROW(tiny_vit(position).check()) << name;
+    EXPECT_NO_THROW(tiny_gpt(position).check()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace translution

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+#include "translution/nn/attention.h"
+
+namespace translution {
+
+constexpr uint64_t kSeed = 20240607;
+
+/// A position with the name under which a failing test tells it.
+struct NamedPosition {
+  std::string name;
+  Position position;
+};
+
+/// Every method as it stands, in the order of `kMethods`.
+inline std::vector<NamedPosition> every_method() {
+  std::vector<NamedPosition> all;
+  for (const auto& entry : kMethods) {
+    all.push_back({entry.name, {}});
+    all.back().position.method = entry.value;
+  }
+  return all;
+}
+
+/// Every method, and the choices that change which parameters it has or what it computes.
+inline std::vector<NamedPosition> every_position() {
+  auto all = every_method();
+  const auto add = [&all](Method method, const std::string& choice, auto choose) {
+    NamedPosition named{join(name_of(kMethods, method), " ", choice), {}};
+    named.position.method = method;
+    choose(named.position);
+    all.push_back(named);
+  };
+  for (const Method method : {Method::translution, Method::alpha_translution}) {
+    for (const char* roles : {"none", "q", "k", "v", "qk", "qv", "kv"})
+      add(method, roles, [&](Position& p) { p.roles = Roles::parse(roles); });
+    add(method, "absolute", [](Position& p) { p.encoding = Encoding::absolute; });
+    add(method, "direction", [](Position& p) { p.sharing = Sharing::direction, p.radius = 1; });
+    add(method, "logarithmic", [](Position& p) { p.sharing = Sharing::logarithmic; });
+  }
+  for (const char* roles : {"none", "qkv", "qk", "v"})
+    add(Method::alpha_translution, join(roles, " alone"),
+        [&](Position& p) { p.shared_qkv = false, p.roles = Roles::parse(roles); });
+  add(Method::alpha_translution, "mean", [](Position& p) { p.mixing = Mixing::mean; });
+  add(Method::alpha_translution, "of width 0", [](Position& p) { p.relative_dim = 0; });
+  add(Method::alpha_translution, "rotary", [](Position& p) { p.rotary = true; });
+  add(Method::translution, "v rotary",
+      [](Position& p) { p.rotary = true, p.roles = Roles::parse("v"); });
+  add(Method::relative_bias, "rotary", [](Position& p) { p.rotary = true; });
+  add(Method::relative_key, "absolute", [](Position& p) { p.encoding = Encoding::absolute; });
+  add(Method::convolution, "of one token", [](Position& p) { p.kernel_size = 1; });
+  return all;
+}
+
+/// Do two tensors agree to what double precision leaves of a few hundred sums?
+inline bool agree(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && at::allclose(a, b, /*rtol=*/1e-9, /*atol=*/1e-10);
+}
+
+/// Bit for bit.
+inline bool same_bits(const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); }
+
+}  // namespace translution

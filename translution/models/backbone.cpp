@@ -1,0 +1,31 @@
+#include "translution/models/backbone.h"
+
+namespace translution {
+
+BackboneImpl::BackboneImpl(const ModelOptions& options) {
+  const auto& a = options.architecture;
+  register_module("blocks", blocks);
+  for (int64_t layer = 0; layer < a.depth; ++layer)
+    blocks->push_back(Block(options.attention(layer), a.mlp_dim, options.dropout));
+  norm = register_module("norm", torch::nn::LayerNorm(std::vector<int64_t>{a.dim}));
+}
+
+torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows) {
+  for (size_t layer = 0; layer < blocks->size(); ++layer) {
+    const bool last = layer + 1 == blocks->size();
+    x = blocks->at<BlockImpl>(layer).forward(x, last ? rows : torch::Tensor());
+  }
+  return norm(x);
+}
+
+std::vector<torch::Tensor> BackboneImpl::attention_maps(torch::Tensor x) {
+  std::vector<torch::Tensor> maps;
+  for (size_t layer = 0; layer < blocks->size(); ++layer) {
+    auto [y, map] = blocks->at<BlockImpl>(layer).forward_with_map(x);
+    maps.push_back(map);
+    x = y;
+  }
+  return maps;
+}
+
+}  // namespace translution

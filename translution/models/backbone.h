@@ -1,0 +1,22 @@
+#pragma once
+
+#include "translution/models/options.h"
+#include "translution/nn/block.h"
+
+namespace translution {
+
+/// The blocks of a model and the norm behind them.
+class BackboneImpl : public torch::nn::Module {
+ public:
+  explicit BackboneImpl(const ModelOptions& options);
+  /// `rows`: the tokens that the caller reads; the last block computes only those.
+  torch::Tensor forward(torch::Tensor x, const torch::Tensor& rows = {});
+  /// The attention maps of all blocks, [B,heads,N,N] each.
+  std::vector<torch::Tensor> attention_maps(torch::Tensor x);
+
+  torch::nn::ModuleList blocks;
+  torch::nn::LayerNorm norm{nullptr};
+};
+TORCH_MODULE(Backbone);
+
+}  // namespace translution

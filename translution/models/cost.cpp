@@ -1,0 +1,158 @@
+#include "translution/models/cost.h"
+
+#include <functional>
+#include <limits>
+#include <numeric>
+
+namespace translution {
+namespace {
+
+constexpr double kBytes = 4;  // float32
+
+double product(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
+}
+
+// How many tokens and pairs a layer works on; the last layer of a class-token model reads one row.
+struct LayerSize {
+  double tokens, queries, pairs;
+};
+
+LayerSize layer_size(const ModelOptions& o, int64_t layer) {
+  const auto attention = o.attention(layer);
+  const auto offsets = attention.position().offsets(o.grid(), o.has_cls(), o.is_causal());
+  const double tokens = static_cast<double>(o.tokens());
+  if (o.has_cls() && layer + 1 == o.architecture.depth) return {tokens, 1, tokens};
+  return {tokens, tokens, static_cast<double>(count_pairs(offsets))};
+}
+
+// A table is multiplied once per pair, a matrix once per token (of the rows that are read).
+double parameter_flops(const ParameterSpec& spec, const LayerSize& size) {
+  if (spec.shape.size() == 3) return 2 * size.pairs * product({spec.shape[1], spec.shape[2]});
+  if (spec.shape.size() != 2 || spec.fan_in == 0) return 0;
+  const bool of_queries = spec.name.rfind("query", 0) == 0 || spec.name == "value_up";
+  return 2 * (of_queries ? size.queries : size.tokens) * product(spec.shape);
+}
+
+// Score and value sums: for content and for each relative part, 2 FLOPs per pair and channel.
+double pair_flops(const AttentionOptions& o, const LayerSize& size) {
+  const Position& p = o.position();
+  const double width = static_cast<double>(o.heads() * o.dim_head());
+  if (p.method == Method::convolution) return 0;
+  double channels = 2 * width;
+  if (p.method == Method::alpha_translution) {
+    const double small = static_cast<double>(p.relative_dim * o.heads());
+    channels = p.shared_qkv ? 2 * width : 0;
+    if (p.roles.q || p.roles.k || !p.shared_qkv) channels += small;
+    if (p.roles.v || !p.shared_qkv) channels += small;
+  }
+  if (p.method == Method::relative_key || p.method == Method::relative_value) channels += width;
+  return 2 * size.pairs * channels;
+}
+
+double layer_flops(const ModelOptions& o, int64_t layer) {
+  const auto attention = o.attention(layer);
+  const auto size = layer_size(o, layer);
+  const auto& a = o.architecture;
+  const double width = static_cast<double>(a.heads * a.dim_head);
+  double flops = pair_flops(attention, size);
+  for (const auto& spec : attention_parameters(attention)) flops += parameter_flops(spec, size);
+  flops += 2 * size.queries * width * static_cast<double>(a.dim);  // output
+  flops += 4 * size.queries * static_cast<double>(a.dim) * static_cast<double>(a.mlp_dim);  // MLP
+  return flops;
+}
+
+// What backward keeps per sample: features between the parts of a block and the attention map.
+double layer_activations(const ModelOptions& o, int64_t layer) {
+  const auto size = layer_size(o, layer);
+  const auto& a = o.architecture;
+  const double width = static_cast<double>(a.heads * a.dim_head);
+  return size.tokens * (2 * static_cast<double>(a.dim) + 3 * width) +
+         size.queries *
+             (3 * static_cast<double>(a.dim) + width + 2 * static_cast<double>(a.mlp_dim)) +
+         size.queries * size.tokens * static_cast<double>(a.heads);
+}
+
+void add_linear(std::vector<ParameterSpec>& specs, const std::string& name, int64_t in, int64_t out,
+                bool bias = true) {
+  specs.push_back({name + ".weight", {out, in}, in});
+  if (bias) specs.push_back({name + ".bias", {out}});
+}
+
+void add_norm(std::vector<ParameterSpec>& specs, const std::string& name, int64_t dim) {
+  specs.push_back({name + ".weight", {dim}});
+  specs.push_back({name + ".bias", {dim}});
+}
+
+void add_backbone(std::vector<ParameterSpec>& specs, const ModelOptions& o) {
+  const auto& a = o.architecture;
+  for (int64_t layer = 0; layer < a.depth; ++layer) {
+    const std::string block = join("backbone.blocks.", layer, ".");
+    add_norm(specs, block + "norm1", a.dim);
+    add_norm(specs, block + "norm2", a.dim);
+    for (auto spec : attention_parameters(o.attention(layer))) {
+      spec.name = block + "attention." + spec.name;
+      specs.push_back(spec);
+    }
+    add_linear(specs, block + "attention.out", a.heads * a.dim_head, a.dim);
+    add_linear(specs, block + "mlp.up", a.dim, a.mlp_dim);
+    add_linear(specs, block + "mlp.down", a.mlp_dim, a.dim);
+  }
+  add_norm(specs, "backbone.norm", a.dim);
+}
+
+}  // namespace
+
+std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {
+  o.check();
+  const int64_t dim = o.architecture.dim;
+  std::vector<ParameterSpec> specs;
+  if (o.family == Family::vit && o.has_cls()) specs.push_back({"cls_token", {dim}});
+  if (o.embeds_input()) specs.push_back({"position_embedding", {o.tokens(), dim}});
+  if (o.family == Family::vit) {
+    const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
+    add_norm(specs, "patch_norm", patch_dim);
+    add_linear(specs, "patch_embed", patch_dim, dim);
+    add_norm(specs, "embed_norm", dim);
+    add_backbone(specs, o);
+    add_linear(specs, "head", dim, o.classes);
+  } else {
+    specs.push_back({"token_embedding.weight", {o.vocabulary, dim}});
+    add_backbone(specs, o);
+    add_norm(specs, "head_norm", dim);
+    add_linear(specs, "head", dim, o.vocabulary, /*bias=*/false);
+  }
+  return specs;
+}
+
+ModelCost model_cost(const ModelOptions& o, int64_t batch) {
+  require(batch > 0, "model: wanted a batch of 1 or more, got ", batch);
+  ModelCost cost{};
+  for (const auto& spec : model_parameters(o)) {
+    const int64_t count = spec.count();
+    require(cost.parameters <= std::numeric_limits<int64_t>::max() - count,
+            "model: it has more parameters than can be counted");
+    cost.parameters += count;
+  }
+  const double dim = static_cast<double>(o.architecture.dim);
+  const double tokens = static_cast<double>(o.tokens());
+  double activations = 0;
+  if (o.family == Family::vit) {
+    const double pixels = static_cast<double>(o.channels) * product(o.image_size);
+    cost.forward_flops += 2 * pixels * dim + 2 * dim * static_cast<double>(o.classes);
+    activations += 2 * pixels + 3 * tokens * dim;
+  } else {
+    cost.forward_flops += 2 * tokens * dim * static_cast<double>(o.vocabulary);
+    activations += tokens * (4 * dim + 2 * static_cast<double>(o.vocabulary));
+  }
+  for (int64_t layer = 0; layer < o.architecture.depth; ++layer) {
+    cost.forward_flops += layer_flops(o, layer);
+    activations += layer_activations(o, layer);
+  }
+  cost.training_flops = 3 * cost.forward_flops;
+  cost.weight_bytes = kBytes * static_cast<double>(cost.parameters);
+  cost.training_bytes = 4 * cost.weight_bytes + kBytes * activations * static_cast<double>(batch);
+  return cost;
+}
+
+}  // namespace translution

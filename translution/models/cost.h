@@ -1,0 +1,23 @@
+#pragma once
+
+#include "translution/models/options.h"
+
+namespace translution {
+
+/// What a model takes, derived from its options without allocating anything.
+struct ModelCost {
+  int64_t parameters;
+  double forward_flops;   ///< per sample: matrix products, attention and convolution; 2 per
+                          ///< multiply-add. Norms, softmax and GELU are left out.
+  double training_flops;  ///< per sample: forward and twice as much for backward
+  double weight_bytes;    ///< float32
+  double training_bytes;  ///< weights, gradients, AdamW's two moments, and activations
+};
+
+/// `batch` is the number of samples of the training step.
+ModelCost model_cost(const ModelOptions& options, int64_t batch = 1);
+
+/// Every parameter of the model in the order and with the names of `named_parameters()`.
+std::vector<ParameterSpec> model_parameters(const ModelOptions& options);
+
+}  // namespace translution

@@ -1,0 +1,59 @@
+#include "translution/models/gpt.h"
+
+namespace translution {
+namespace {
+
+// On the CPU only: elsewhere reading the extremes would stop the queue.
+void check_vocabulary(const torch::Tensor& tokens, int64_t vocabulary) {
+  if (!tokens.device().is_cpu() || tokens.numel() == 0) return;
+  const auto [low, high] = tokens.aminmax();
+  TORCH_CHECK(low.item<int64_t>() >= 0 && high.item<int64_t>() < vocabulary,
+              "GPT: the tokens reach from ", low.item<int64_t>(), " to ", high.item<int64_t>(),
+              ", the vocabulary has 0 to ", vocabulary - 1);
+}
+
+}  // namespace
+
+GPTImpl::GPTImpl(const ModelOptions& o) : options(o) {
+  o.check();
+  TORCH_CHECK(o.family == Family::gpt,
+              "GPT: the options are those of a ViT; build ViT or name a gpt model");
+  const int64_t dim = o.architecture.dim;
+  token_embedding = register_module("token_embedding", torch::nn::Embedding(o.vocabulary, dim));
+  if (o.embeds_input()) {
+    position_embedding = register_parameter("position_embedding", torch::empty({o.length, dim}));
+    torch::NoGradGuard no_grad;
+    if (o.init != Init::none)  // as an embedding of the authors' code starts, or small
+      position_embedding.normal_(0, o.init == Init::authors ? 1.0 : 0.02);
+  }
+  dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
+  backbone = register_module("backbone", Backbone(o));
+  head_norm = register_module("head_norm", torch::nn::LayerNorm(std::vector<int64_t>{dim}));
+  head = register_module(
+      "head", torch::nn::Linear(torch::nn::LinearOptions(dim, o.vocabulary).bias(false)));
+}
+
+torch::Tensor GPTImpl::embed(const torch::Tensor& tokens) {
+  TORCH_CHECK(tokens.defined(), "GPT: the tokens are missing");
+  TORCH_CHECK(tokens.dim() == 2 && tokens.scalar_type() == torch::kLong,
+              "GPT: wanted int64 tokens [B, n], got ", tokens.scalar_type(), " ", tokens.sizes());
+  TORCH_CHECK(tokens.size(1) > 0 && tokens.size(1) <= options.length, "GPT: wanted 1 to ",
+              options.length, " tokens, got ", tokens.size(1));
+  TORCH_CHECK(tokens.device() == token_embedding->weight.device(), "GPT: the tokens are on ",
+              tokens.device(), ", the model is on ", token_embedding->weight.device(),
+              "; move one of them");
+  check_vocabulary(tokens, options.vocabulary);
+  auto x = token_embedding(tokens);  // [B,n,dim]
+  if (position_embedding.defined()) x = x + position_embedding.narrow(0, 0, tokens.size(1));
+  return dropout(x);
+}
+
+torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const torch::Tensor& rows) {
+  return head(head_norm(backbone(embed(tokens), rows)));
+}
+
+std::vector<torch::Tensor> GPTImpl::attention_maps(const torch::Tensor& tokens) {
+  return backbone->attention_maps(embed(tokens));
+}
+
+}  // namespace translution

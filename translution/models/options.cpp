@@ -1,0 +1,129 @@
+#include "translution/models/options.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "translution/core/error.h"
+
+namespace translution {
+namespace {
+
+// Larger sizes are typing errors, and their products overflow.
+constexpr int64_t kMaxSize = int64_t{1} << 30;
+
+// The digits behind "vit-a/" or "gpt-a-".
+int64_t parse_size(const std::string& name, const std::string& digits) {
+  const bool number = !digits.empty() && digits.size() <= 6 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  require(number && std::stoll(digits) > 0, "model '", name, "': wanted a number from 1 to 999999 ",
+          "behind the architecture, as in vit-a/12 or gpt-a-160, got '", digits, "'");
+  return std::stoll(digits);
+}
+
+}  // namespace
+
+const std::vector<Architecture>& architectures() {
+  static const std::vector<Architecture> all = {
+      {"a", 6, 192, 3, 768, 64},         {"b", 12, 192, 3, 768, 64},
+      {"c", 12, 384, 6, 1536, 64},       {"base", 12, 768, 12, 3072, 64},
+      {"large", 24, 1024, 16, 4096, 64},
+  };
+  return all;
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const char* family : {"vit-", "gpt-"})
+    for (const auto& architecture : architectures()) names.push_back(family + architecture.name);
+  return names;
+}
+
+ModelOptions ModelOptions::named(const std::string& name) {
+  ModelOptions options;
+  const bool gpt = name.rfind("gpt-", 0) == 0;
+  options.family = gpt ? Family::gpt : Family::vit;
+  const size_t end = name.find(gpt ? '-' : '/', 4);
+  const std::string stem = name.substr(0, end);
+  for (const auto& architecture : architectures()) {
+    if (stem != (gpt ? "gpt-" : "vit-") + architecture.name) continue;
+    options.architecture = architecture;
+    if (end != std::string::npos)
+      (gpt ? options.length : options.patch_size) = parse_size(name, name.substr(end + 1));
+    return options;
+  }
+  throw std::invalid_argument(join("unknown model '", name, "'; did you mean '",
+                                   nearest_name(stem, model_names()),
+                                   "'? A patch size or length goes behind it: vit-a/12, "
+                                   "gpt-a-160"));
+}
+
+std::string ModelOptions::name() const {
+  return family == Family::vit ? join("vit-", architecture.name, "/", patch_size)
+                               : join("gpt-", architecture.name, "-", length);
+}
+
+std::vector<int64_t> ModelOptions::grid() const {
+  if (family == Family::gpt) return {length};
+  std::vector<int64_t> sides;
+  for (const int64_t side : image_size) sides.push_back(side / patch_size);
+  return sides;
+}
+
+int64_t ModelOptions::tokens() const { return count_tokens({grid(), has_cls(), is_causal()}); }
+
+AttentionOptions ModelOptions::attention(int64_t layer) const {
+  Position position_of_layer = position;
+  if (layer >= hybrid_layers.value_or(architecture.depth)) {
+    position_of_layer = Position();
+    position_of_layer.method = rest;
+  }
+  return AttentionOptions(architecture.dim)
+      .heads(architecture.heads)
+      .dim_head(architecture.dim_head)
+      .grid(grid())
+      .cls(has_cls())
+      .causal(is_causal())
+      .position(position_of_layer)
+      .dropout(dropout)
+      .init(init);
+}
+
+void ModelOptions::check() const {
+  const auto positive = [](const char* what, int64_t value) {
+    require(value > 0 && value <= kMaxSize, "model: wanted ", what, " of 1 to ", kMaxSize, ", got ",
+            value);
+  };
+  positive("depth", architecture.depth);
+  positive("dim", architecture.dim);
+  positive("heads", architecture.heads);
+  positive("dim_head", architecture.dim_head);
+  positive("mlp_dim", architecture.mlp_dim);
+  require(std::isfinite(dropout) && dropout >= 0 && dropout < 1,
+          "model: wanted a dropout probability in [0, 1), got ", dropout);
+  const int64_t hybrid = hybrid_layers.value_or(architecture.depth);
+  require(hybrid >= 0 && hybrid <= architecture.depth, "model: wanted 0 to ", architecture.depth,
+          " hybrid layers, the depth, got ", hybrid);
+  require(rest == Method::self_attention_no_pos || rest == Method::rotary,
+          "model: the rest of a hybrid is self_attention_no_pos or rotary, got ",
+          name_of(kMethods, rest));
+  if (family == Family::vit) {
+    require(image_size.size() == 2, "model: wanted an image size of two sides, got ",
+            times(image_size));
+    positive("patch_size", patch_size);
+    positive("channels", channels);
+    positive("classes", classes);
+    require(channels <= kMaxSize / patch_size / patch_size, "model: a patch of ", channels,
+            " channels and ", patch_size, "x", patch_size, " pixels has more than ", kMaxSize,
+            " values");
+    for (const int64_t side : image_size)
+      require(side > 0 && side % patch_size == 0, "model: an image of ", times(image_size),
+              " pixels does not divide into patches of ", patch_size, "x", patch_size);
+  } else {
+    positive("length", length);
+    positive("vocabulary", vocabulary);
+  }
+  position.check();
+  tokens();
+}
+
+}  // namespace translution

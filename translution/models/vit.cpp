@@ -1,0 +1,66 @@
+#include "translution/models/vit.h"
+
+namespace translution {
+namespace {
+
+// Tokens learned as free vectors start small; the authors' code draws them from N(0, 1).
+torch::Tensor free_vectors(at::IntArrayRef shape, Init init) {
+  if (init == Init::none) return torch::empty(shape);
+  return torch::randn(shape) * (init == Init::authors ? 1.0 : 0.02);
+}
+
+}  // namespace
+
+ViTImpl::ViTImpl(const ModelOptions& o) : options(o) {
+  o.check();
+  TORCH_CHECK(o.family == Family::vit,
+              "ViT: the options are those of a GPT; build GPT or name a vit model");
+  const int64_t dim = o.architecture.dim;
+  const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
+  patch_norm = register_module("patch_norm", torch::nn::LayerNorm(std::vector<int64_t>{patch_dim}));
+  patch_embed = register_module("patch_embed", torch::nn::Linear(patch_dim, dim));
+  embed_norm = register_module("embed_norm", torch::nn::LayerNorm(std::vector<int64_t>{dim}));
+  if (o.has_cls()) cls_token = register_parameter("cls_token", free_vectors({dim}, o.init));
+  if (o.embeds_input())
+    position_embedding =
+        register_parameter("position_embedding", free_vectors({o.tokens(), dim}, o.init));
+  dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
+  backbone = register_module("backbone", Backbone(o));
+  head = register_module("head", torch::nn::Linear(dim, o.classes));
+}
+
+torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
+  TORCH_CHECK(image.defined(), "ViT: the images are missing");
+  TORCH_CHECK(image.dim() == 4 && image.size(1) == options.channels &&
+                  image.size(2) == options.image_size[0] && image.size(3) == options.image_size[1],
+              "ViT: wanted images [B, ", options.channels, ", ", options.image_size[0], ", ",
+              options.image_size[1], "], got ", image.sizes());
+  const auto& weight = patch_embed->weight;
+  TORCH_CHECK(image.scalar_type() == weight.scalar_type() && image.device() == weight.device(),
+              "ViT: the images are ", image.scalar_type(), " on ", image.device(),
+              ", the model is ", weight.scalar_type(), " on ", weight.device(),
+              "; convert or move one of them");
+  const int64_t B = image.size(0), P = options.patch_size;
+  const int64_t rows = options.grid()[0], cols = options.grid()[1];
+  auto patches = image.reshape({B, options.channels, rows, P, cols, P})
+                     .permute({0, 2, 4, 3, 5, 1})  // [B,rows,cols,P,P,channels]
+                     .reshape({B, rows * cols, P * P * options.channels});
+  auto tokens = embed_norm(patch_embed(patch_norm(patches)));  // [B,rows*cols,dim]
+  if (cls_token.defined())
+    tokens = torch::cat({cls_token.expand({B, 1, -1}), tokens}, 1);  // [B,N,dim]
+  if (position_embedding.defined()) tokens = tokens + position_embedding;
+  return dropout(tokens);
+}
+
+torch::Tensor ViTImpl::forward(const torch::Tensor& image) {
+  const auto tokens = embed(image);
+  if (options.pooling == Pooling::mean) return head(backbone(tokens).mean(1));
+  const auto cls_row = torch::zeros({1}, torch::kLong);
+  return head(backbone(tokens, cls_row).select(1, 0));
+}
+
+std::vector<torch::Tensor> ViTImpl::attention_maps(const torch::Tensor& image) {
+  return backbone->attention_maps(embed(image));
+}
+
+}  // namespace translution

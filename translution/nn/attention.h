@@ -1,0 +1,97 @@
+#pragma once
+
+#include <torch/nn/cloneable.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "translution/core/position.h"
+#include "translution/ops/functional.h"
+
+namespace translution {
+
+/// How weights start.
+enum class Init {
+  scaled,   ///< every matrix U(+-1/sqrt(in))
+  authors,  ///< tables [M, in, out] U(+-1/sqrt(in*out)), as the authors' released code has it
+  none,     ///< left as allocated: for a model whose weights are loaded next
+};
+
+struct AttentionOptions {
+  explicit AttentionOptions(int64_t dim) : dim_(dim) {}
+
+  TORCH_ARG(int64_t, dim);  ///< channels of input and output
+  TORCH_ARG(int64_t, heads) = 1;
+  TORCH_ARG(int64_t, dim_head) = 64;
+  TORCH_ARG(std::vector<int64_t>, grid);  ///< sides of the token grid
+  TORCH_ARG(bool, cls) = false;           ///< a class token in front
+  TORCH_ARG(bool, causal) = false;
+  TORCH_ARG(Position, position);     ///< the method, with its choices
+  TORCH_ARG(double, dropout) = 0.0;  ///< on the attention
+  TORCH_ARG(Init, init) = Init::scaled;
+  /// A relation of the caller's own instead of the grid's offsets.
+  TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
+};
+
+/// One parameter of a layer.
+struct ParameterSpec {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t fan_in = 0;     ///< 0 for vectors and numbers
+  bool per_slot = false;  ///< the first dimension counts the slots of the offset table
+
+  int64_t count() const;  ///< numbers in it; refuses a product that overflows
+};
+
+/// What AttentionImpl registers, without allocating it. Refuses options that make no sense.
+std::vector<ParameterSpec> attention_parameters(const AttentionOptions& options);
+
+/// Multi-head attention by any method of the family, with output projection:
+/// x [B,N,dim] -> [B,N,dim], or [B,Nq,dim] for the query rows asked for.
+class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
+ public:
+  explicit AttentionImpl(AttentionOptions options);
+  void reset() override;
+
+  /// A one-dimensional grid takes any shorter input as well.
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {});
+  /// The attention map [B,heads,Nq,N] beside the output.
+  std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
+                                                           const torch::Tensor& rows = {});
+
+  /// Null where the method reads no offsets.
+  const std::shared_ptr<const OffsetTable>& offsets() const { return offsets_; }
+
+  AttentionOptions options;
+  torch::nn::Linear out{nullptr};
+
+ private:
+  Attended attend(const torch::Tensor& x, const CallOptions& call);
+  Attended convolve(const torch::Tensor& x, const CallOptions& call);
+  CallOptions call_options(const torch::Tensor& x, const torch::Tensor& rows, bool map);
+  torch::Tensor weight(const char* name) const;
+  void start(const ParameterSpec& spec, torch::Tensor& parameter) const;
+
+  std::shared_ptr<const OffsetTable> offsets_;
+  torch::Tensor runs_;  // of `runs_tokens_` tokens
+  int64_t runs_tokens_ = 0;
+  torch::Tensor angles_;             // rotary, [N, D/2], double
+  torch::Tensor position_features_;  // gated position, [M, F]
+};
+TORCH_MODULE(Attention);
+
+/// Attention with the method set: Translution(AttentionOptions(192).heads(3).grid({7, 7})).
+class Translution : public Attention {
+ public:
+  explicit Translution(AttentionOptions options);
+};
+
+class AlphaTranslution : public Attention {
+ public:
+  explicit AlphaTranslution(AttentionOptions options);
+};
+
+}  // namespace translution

@@ -1,0 +1,53 @@
+#include "translution/nn/block.h"
+
+#include "translution/core/error.h"
+
+namespace translution {
+namespace {
+
+torch::nn::Dropout make_dropout(double p) {
+  require(p >= 0 && p < 1, "block: wanted a dropout probability in [0, 1), got ", p);
+  return torch::nn::Dropout(p);
+}
+
+torch::nn::Linear make_linear(int64_t in, int64_t out) {
+  require(in > 0 && out > 0, "block: wanted dim and mlp_dim of 1 or more, got ", in, " and ", out);
+  return torch::nn::Linear(in, out);
+}
+
+}  // namespace
+
+FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, double p)
+    : up(register_module("up", make_linear(dim, hidden))),
+      down(register_module("down", make_linear(hidden, dim))),
+      dropout(register_module("dropout", make_dropout(p))) {}
+
+torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
+  return dropout(down(dropout(torch::gelu(up(x)))));
+}
+
+BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, double p)
+    : norm1(register_module("norm1", torch::nn::LayerNorm(std::vector<int64_t>{options.dim()}))),
+      norm2(register_module("norm2", torch::nn::LayerNorm(std::vector<int64_t>{options.dim()}))),
+      attention(register_module("attention", Attention(options))),
+      mlp(register_module("mlp", FeedForward(options.dim(), mlp_dim, p))),
+      dropout(register_module("dropout", make_dropout(p))) {}
+
+torch::Tensor BlockImpl::finish(const torch::Tensor& x, const torch::Tensor& rows,
+                                const torch::Tensor& attended) {
+  const auto kept = rows.defined() ? x.index_select(1, rows.to(x.device())) : x;
+  const auto y = kept + dropout(attended);
+  return y + mlp(norm2(y));
+}
+
+torch::Tensor BlockImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
+  return finish(x, rows, attention(norm1(x), rows));
+}
+
+std::pair<torch::Tensor, torch::Tensor> BlockImpl::forward_with_map(const torch::Tensor& x,
+                                                                    const torch::Tensor& rows) {
+  const auto [attended, map] = attention->forward_with_map(norm1(x), rows);
+  return {finish(x, rows, attended), map};
+}
+
+}  // namespace translution

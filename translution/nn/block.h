@@ -1,0 +1,47 @@
+#pragma once
+
+#include <torch/nn/cloneable.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/pimpl.h>
+
+#include <vector>
+
+#include "translution/nn/attention.h"
+
+namespace translution {
+
+/// Linear, GELU, Linear, with dropout after each.
+class FeedForwardImpl : public torch::nn::Module {
+ public:
+  FeedForwardImpl(int64_t dim, int64_t hidden, double dropout);
+  torch::Tensor forward(const torch::Tensor& x);
+
+  torch::nn::Linear up{nullptr}, down{nullptr};
+  torch::nn::Dropout dropout{nullptr};
+};
+TORCH_MODULE(FeedForward);
+
+/// x += attention(norm1(x)); x += mlp(norm2(x)).
+class BlockImpl : public torch::nn::Module {
+ public:
+  BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, double dropout);
+  /// Only the query rows asked for are computed and returned.
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {});
+  std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
+                                                           const torch::Tensor& rows = {});
+
+  torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
+  Attention attention{nullptr};
+  FeedForward mlp{nullptr};
+  torch::nn::Dropout dropout{nullptr};
+
+ private:
+  torch::Tensor finish(const torch::Tensor& x, const torch::Tensor& rows,
+                       const torch::Tensor& attended);
+};
+TORCH_MODULE(Block);
+
+}  // namespace translution
