@@ -5,9 +5,12 @@ BUILD ?= build
 WERROR ?= OFF
 JOBS ?= $(shell nproc)
 
-.PHONY: run build test install-deps clean
+.PHONY: run build test bench install-deps clean
 
-run: test
+run: build
+	@$(BUILD)/translution list
+	@echo
+	$(BUILD)/translution info --model vit-a/12 --method translution --image-size 84 --channels 1 --classes 10
 
 build: install-deps
 	@cmake -S . -B $(BUILD) -G Ninja -DTRANSLUTION_WERROR=$(WERROR) > $(BUILD).log 2>&1 \
@@ -16,6 +19,9 @@ build: install-deps
 
 test: build
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+
+bench: build
+	@$(BUILD)/benchmarks/bench_ops
 
 install-deps:
 	@scripts/install-deps

@@ -1,0 +1,253 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "commands.h"
+#include "model_flags.h"
+#include "table.h"
+#include "translution/models/cost.h"
+#include "translution/paper/tables.h"
+
+namespace translution::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  translution info --model vit-a/12 --method translution --image-size 84 --channels 1 \\\n"
+    "                   --classes 10\n"
+    "  translution info --model gpt-a-160 --method alpha_translution --relative-dim 16 --batch 8\n"
+    "  translution info --paper-table imagenet";
+
+struct InfoFlags {
+  explicit InfoFlags(CLI::App& command) : model(command) {
+    table = command.add_option("--paper-table")
+                ->type_name("NAME")
+                ->description("all rows of a table of the paper, against the counts it prints")
+                ->group("Model");
+    batch = command.add_option("--batch")->type_name("N")->description(
+        "samples per training step, for the memory it takes (1)");
+    command.add_flag("--json", json, "print JSON")->disable_flag_override();
+  }
+
+  ModelFlags model;
+  const CLI::Option* table;
+  const CLI::Option* batch;
+  bool json = false;
+};
+
+int64_t count(const std::vector<ParameterSpec>& specs, bool per_slot) {
+  int64_t total = 0;
+  for (const auto& spec : specs)
+    if (spec.per_slot == per_slot) total += spec.count();
+  return total;
+}
+
+std::vector<int64_t> slots_per_layer(const ModelOptions& model) {
+  const auto offsets = model.position.offsets(model.grid(), model.has_cls(), model.is_causal());
+  const int64_t slots = model.position.uses_offsets() ? count_slots(offsets) : 0;
+  std::vector<int64_t> result;
+  for (int64_t layer = 0; layer < model.architecture.depth; ++layer)
+    result.push_back(model.attention(layer).position().uses_offsets() ? slots : 0);
+  return result;
+}
+
+// ------------------------------------------------------------------------------------- JSON
+
+// What tells this model from others of its name and method, where it applies.
+Json distinguishing_options(const ModelOptions& model) {
+  const Position& p = model.position;
+  Json options;
+  if (p.uses_offsets()) options["encoding"] = name_of(kEncodings, p.encoding);
+  if (p.method == Method::alpha_translution) {
+    options["relative_dim"] = p.relative_dim;
+    options["shared_qkv"] = p.shared_qkv;
+  }
+  options["input_embedding"] = model.embeds_input();
+  return options;
+}
+
+template <typename Figure>
+Json or_null(const std::optional<Figure>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json row_json(const PaperRow& row) {
+  const int64_t parameters = model_cost(row.model).parameters;
+  Json json = {{"model", row.model.name()},
+               {"method", name_of(kMethods, row.model.position.method)}};
+  json.update(distinguishing_options(row.model));
+  json["parameters"] = parameters;
+  json["params_paper_millions"] =
+      row.printed_millions ? Json(std::stod(*row.printed_millions)) : Json();
+  json["agrees"] = or_null(row.agrees(parameters));
+  json["out_of_memory"] = row.out_of_memory;
+  json["results"] = Json::object();
+  for (const auto& [metric, value] : row.results) json["results"][metric] = or_null(value);
+  return json;
+}
+
+// A count without ".0", as long as an integer can hold it.
+Json whole(double value) { return value < 9e18 ? Json(static_cast<int64_t>(value)) : Json(value); }
+
+Json model_json(const ModelOptions& model, int64_t batch) {
+  const auto cost = model_cost(model, batch);
+  const auto specs = model_parameters(model);
+  Json json = row_json({model, std::nullopt, std::nullopt, {}, false});
+  json["table_parameters"] = count(specs, /*per_slot=*/true);
+  json["other_parameters"] = count(specs, /*per_slot=*/false);
+  json["forward_flops"] = whole(cost.forward_flops);
+  json["training_flops"] = whole(cost.training_flops);
+  json["weight_bytes"] = whole(cost.weight_bytes);
+  json["training_bytes"] = whole(cost.training_bytes);
+  json["batch"] = batch;
+  json["tokens"] = model.tokens();
+  json["slots_per_layer"] = slots_per_layer(model);
+  return json;
+}
+
+// ------------------------------------------------------------------------------------- text
+
+std::string token_remark(const ModelOptions& model) {
+  if (model.family == Family::gpt) return "";
+  return times(model.grid()) + " patches" + (model.has_cls() ? " and a class token" : "");
+}
+
+std::string slot_remark(const std::vector<int64_t>& slots) {
+  const auto plain = std::count(slots.begin(), slots.end(), 0);
+  if (plain == 0 || slots.front() == 0) return "";
+  return fmt::format("in {} of {} layers", slots.size() - plain, slots.size());
+}
+
+std::string model_text(const ModelOptions& model, int64_t batch) {
+  const auto cost = model_cost(model, batch);
+  const auto specs = model_parameters(model);
+  const auto slots = slots_per_layer(model);
+  Table table({{}, {"", Align::right}, {}});
+  table.add({"parameters", grouped(cost.parameters)});
+  table.add({"  attention tables", grouped(count(specs, /*per_slot=*/true))});
+  table.add({"  other", grouped(count(specs, /*per_slot=*/false))});
+  table.add({"tokens", grouped(model.tokens()), token_remark(model)});
+  table.add({"slots per layer", grouped(slots.front()), slot_remark(slots)});
+  table.add({"FLOPs per sample"});
+  table.add({"  forward", grouped(cost.forward_flops), in_flops(cost.forward_flops)});
+  table.add({"  training", grouped(cost.training_flops), in_flops(cost.training_flops)});
+  table.add({"bytes"});
+  table.add({"  weights", grouped(cost.weight_bytes), in_bytes(cost.weight_bytes)});
+  table.add({"  training", grouped(cost.training_bytes),
+             fmt::format("{} at batch {}", in_bytes(cost.training_bytes), batch)});
+  return fmt::format("{} with {}\n\n{}", model.name(), name_of(kMethods, model.position.method),
+                     table.str());
+}
+
+std::string cell(const Json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// The options in which rows of the same model and method differ.
+std::vector<std::string> differing_options(const PaperTable& table) {
+  std::map<std::pair<std::string, Method>, Json> seen;
+  std::set<std::string> differing;
+  for (const auto& row : table.rows) {
+    const Json options = distinguishing_options(row.model);
+    const auto key = std::make_pair(row.model.name(), row.model.position.method);
+    const Json& first = seen.emplace(key, options).first->second;
+    for (const auto& [name, value] : options.items())
+      if (first.contains(name) && first[name] != value) differing.insert(name);
+  }
+  return {differing.begin(), differing.end()};
+}
+
+std::string note(const PaperRow& row, int64_t parameters) {
+  if (row.out_of_memory) return "out of memory in the paper";
+  return row.agrees(parameters).value_or(true) ? "" : "differs";
+}
+
+std::vector<Column> paper_columns(const PaperTable& table,
+                                  const std::vector<std::string>& options) {
+  std::vector<Column> columns = {{"model"}, {"method"}};
+  for (const auto& name : options) columns.push_back({name, Align::right});
+  columns.push_back({"parameters", Align::right});
+  columns.push_back({"paper (M)", Align::right});
+  for (const auto& result : table.rows.front().results)
+    columns.push_back({result.first, Align::right});
+  columns.push_back({});
+  return columns;
+}
+
+std::vector<std::string> paper_cells(const PaperRow& row, const std::vector<std::string>& options) {
+  const Json json = row_json(row);
+  const int64_t parameters = json["parameters"];
+  std::vector<std::string> cells = {json["model"], json["method"]};
+  for (const auto& name : options) cells.push_back(json.contains(name) ? cell(json[name]) : "-");
+  cells.push_back(grouped(parameters));
+  cells.push_back(row.printed_millions.value_or("-"));
+  for (const auto& [metric, value] : row.results)
+    cells.push_back(value ? fmt::format("{:.2f}", *value) : "-");
+  cells.push_back(note(row, parameters));
+  return cells;
+}
+
+std::string agreement(const PaperTable& table) {
+  size_t printed = 0, agreeing = 0;
+  for (const auto& row : table.rows) {
+    const auto agrees = row.agrees(model_cost(row.model).parameters);
+    printed += agrees.has_value();
+    agreeing += agrees.value_or(false);
+  }
+  const size_t silent = table.rows.size() - printed;
+  return fmt::format("{} of {} printed counts agree with ours{}.", agreeing, printed,
+                     silent > 0 ? fmt::format("; {} rows have none", silent) : "");
+}
+
+std::string paper_text(const PaperTable& paper) {
+  const auto options = differing_options(paper);
+  Table table(paper_columns(paper, options));
+  for (const auto& row : paper.rows) table.add(paper_cells(row, options));
+  return fmt::format("{}: {}\n\n{}\n{}\n", paper.name, paper.title, table.str(), agreement(paper));
+}
+
+// ---------------------------------------------------------------------------------- command
+
+void show_paper_table(const InfoFlags& flags) {
+  auto others = flags.model.given();
+  if (flags.batch->count() > 0) others.push_back(flags.batch->get_name());
+  require(others.empty(), "--paper-table and ", others.empty() ? "" : others.front(),
+          " do not go together");
+  const auto table = paper_table(Value(*flags.table).text);
+  if (!flags.json) return fmt::print("{}", paper_text(table));
+  Json rows;
+  for (const auto& row : table.rows) rows.push_back(row_json(row));
+  fmt::print("{}\n", rows.dump(2));
+}
+
+void show_model(const InfoFlags& flags) {
+  const auto model = flags.model.read();
+  const int64_t batch = flags.batch->count() > 0 ? Value(*flags.batch).number() : 1;
+  if (flags.json)
+    fmt::print("{}\n", Json::array({model_json(model, batch)}).dump(2));
+  else
+    fmt::print("{}", model_text(model, batch));
+}
+
+}  // namespace
+
+void add_info(CLI::App& program) {
+  auto* command = program.add_subcommand("info", "What a model takes: parameters, FLOPs, memory");
+  const auto flags = std::make_shared<InfoFlags>(*command);
+  command->footer(kExamples);
+  command->callback([flags] {
+    if (flags->table->count() > 0)
+      show_paper_table(*flags);
+    else
+      show_model(*flags);
+  });
+}
+
+}  // namespace translution::cli

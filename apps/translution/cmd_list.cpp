@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "table.h"
+#include "translution/paper/tables.h"
+
+namespace translution::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json all_methods() {
+  Json rows;
+  for (const auto& method : kMethods)
+    rows.push_back({{"name", method.name}, {"summary", method.summary}});
+  return rows;
+}
+
+Json all_architectures() {
+  Json rows;
+  for (const std::string family : {"vit-", "gpt-"})
+    for (const auto& a : architectures())
+      rows.push_back({{"name", family + a.name},
+                      {"depth", a.depth},
+                      {"dim", a.dim},
+                      {"heads", a.heads},
+                      {"mlp_dim", a.mlp_dim}});
+  return rows;
+}
+
+Json all_paper_tables() {
+  Json rows;
+  for (const auto& name : paper_table_names())
+    rows.push_back({{"name", name}, {"title", paper_table(name).title}});
+  return rows;
+}
+
+Json everything() {
+  return {{"methods", all_methods()},
+          {"architectures", all_architectures()},
+          {"paper_tables", all_paper_tables()}};
+}
+
+// The keys of the first row are the titles; numbers stand to the right.
+std::string text_of(const Json& rows) {
+  std::vector<Column> columns;
+  for (const auto& [key, value] : rows.front().items())
+    columns.push_back({key, value.is_number() ? Align::right : Align::left});
+  Table table(columns);
+  for (const auto& row : rows) {
+    std::vector<std::string> cells;
+    for (const auto& value : row)
+      cells.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    table.add(cells);
+  }
+  return table.str();
+}
+
+void run_list(bool json) {
+  const Json all = everything();
+  if (json) {
+    fmt::print("{}\n", all.dump(2));
+    return;
+  }
+  fmt::print("Methods (--method)\n{}\n", text_of(all["methods"]));
+  fmt::print("Architectures (--model, with a patch size or length: vit-a/12, gpt-a-160)\n{}\n",
+             text_of(all["architectures"]));
+  fmt::print("Tables of the paper (--paper-table)\n{}", text_of(all["paper_tables"]));
+}
+
+}  // namespace
+
+void add_list(CLI::App& program) {
+  auto* command = program.add_subcommand("list", "Methods, architectures and the paper's tables");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "print JSON")->disable_flag_override();
+  command->footer("Example:\n  translution list --json");
+  command->callback([json] { run_list(*json); });
+}
+
+}  // namespace translution::cli

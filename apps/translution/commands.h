@@ -1,0 +1,11 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace translution::cli {
+
+// Each adds one command, with its options, to the program.
+void add_info(CLI::App& program);
+void add_list(CLI::App& program);
+
+}  // namespace translution::cli

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "commands.h"
+#include "translution/core/error.h"
+#include "translution/core/names.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr const char* kVersion = "translution " TRANSLUTION_VERSION " (LibTorch " TORCH_VERSION ")";
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  translution list\n"
+    "  translution info --model vit-a/12 --method translution --image-size 84\n"
+    "  translution info --help";
+
+// Exit codes: the call makes no sense, or it does and the work failed.
+constexpr int kUsage = 2, kFailure = 1;
+
+// ------------------------------------------------------------------------------------- help
+
+// Description, usage, commands, groups of options with "Options" at the end, examples.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(34); }
+
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
+    const bool root = app->get_parent() == nullptr;
+    std::string text = app->get_description() + "\n\nUsage: " + name +
+                       (root ? " COMMAND [OPTIONS]\n" : " [OPTIONS]\n");
+    text += make_subcommands(app, CLI::AppFormatMode::Normal);
+    auto groups = app->get_groups();
+    std::stable_partition(groups.begin(), groups.end(),
+                          [](const std::string& group) { return group != "Options"; });
+    for (const auto& group : groups) text += make_group(group, false, options_of(app, group));
+    return text + "\n" + app->get_footer() + "\n";
+  }
+
+ private:
+  static std::vector<const CLI::Option*> options_of(const CLI::App* app, const std::string& group) {
+    return app->get_options([&](const CLI::Option* o) { return o->get_group() == group; });
+  }
+};
+
+// ----------------------------------------------------------------------------------- errors
+
+int fail(int code, std::string message) {
+  for (char& letter : message)
+    if (static_cast<unsigned char>(letter) < ' ') letter = ' ';
+  fmt::print(stderr, "translution: {}\n", message);
+  return code;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) names.push_back("--" + option->get_lnames().front());
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const auto* command : program.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+const CLI::App& chosen(const CLI::App& program) {
+  const auto commands = program.get_subcommands();
+  return commands.empty() ? program : *commands.front();
+}
+
+bool belongs_to_a_command(const CLI::App& program, const std::string& option) {
+  const auto commands = program.get_subcommands({});
+  return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
+    return command->get_option_no_throw(option) != nullptr;
+  });
+}
+
+// What to say about the first argument that neither the program nor its command knows.
+std::string describe_extra(const CLI::App& program) {
+  const bool before = !program.remaining().empty();
+  const CLI::App& app = before ? program : chosen(program);
+  const std::string extra = app.remaining().front();
+  const std::string option = extra.substr(0, extra.find('='));
+  if (extra.front() == '-' && before && belongs_to_a_command(program, option))
+    return join("option ", option, " goes after the command");
+  if (extra.front() == '-')
+    return join("unknown option ", option, "; did you mean ",
+                nearest_name(option, option_names(app)), "?");
+  if (program.get_subcommands().empty())
+    return join("unknown command '", extra, "'; did you mean '",
+                nearest_name(extra, command_names(program)), "'?");
+  return join("unexpected argument '", extra, "'; see translution ", chosen(program).get_name(),
+              " --help");
+}
+
+// CLI11 puts the option in front: "--model: 1 required NAME missing", "json was given a …".
+std::string describe_mismatch(const CLI::App& program, const std::string& message) {
+  const std::string name = message.substr(0, message.find_first_of(": "));
+  const auto* option = chosen(program).get_option_no_throw(name);
+  if (option == nullptr) return join("--", name, " takes no value");
+  return name + (option->count() > 1 ? " is given more than once" : " wants a value");
+}
+
+// ---------------------------------------------------------------------------------- program
+
+void set_up(CLI::App& program) {
+  program.formatter(std::make_shared<HelpFormatter>());
+  program.set_help_flag("-h,--help", "print this help");
+  program.set_version_flag("--version", kVersion, "print the versions of program and LibTorch");
+  program.footer(kExamples);
+  program.require_subcommand(0, 1);
+  for (const auto add : {add_list, add_info}) add(program);
+  for (auto* command : program.get_subcommands({})) command->group("Commands");
+}
+
+int parse_and_run(CLI::App& program, int argc, char** argv) {
+  try {
+    program.parse(argc, argv);
+    if (!program.get_subcommands().empty()) return 0;
+    fmt::print(stderr, "{}", program.help());
+    return kUsage;
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", program.help());
+    return 0;
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("{}\n", kVersion);
+    return 0;
+  } catch (const CLI::ExtrasError&) {
+    return fail(kUsage, describe_extra(program));
+  } catch (const CLI::ArgumentMismatch& error) {
+    return fail(kUsage, describe_mismatch(program, error.what()));
+  } catch (const CLI::ParseError& error) {
+    return fail(kUsage, error.what());
+  } catch (const std::invalid_argument& error) {
+    return fail(kUsage, error.what());
+  }
+}
+
+int run(int argc, char** argv) {
+  try {
+    CLI::App program("Attention whose weights depend on the offset between two tokens",
+                     "translution");
+    set_up(program);
+    const int code = parse_and_run(program, argc, argv);
+    if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to standard output");
+    return code;
+  } catch (const std::exception& error) {
+    const std::string message = error.what();  // Torch adds a stack trace in further lines
+    return fail(kFailure, message.substr(0, message.find('\n')));
+  }
+}
+
+}  // namespace
+}  // namespace translution::cli
+
+int main(int argc, char** argv) { return translution::cli::run(argc, argv); }

@@ -1,0 +1,74 @@
+#include "table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace translution::cli {
+namespace {
+
+std::string group_digits(std::string digits) {
+  for (size_t place = digits.size(); place > 3;) digits.insert(place -= 3, ",");
+  return digits;
+}
+
+template <size_t count>
+std::string in_units(double value, double step, const char* const (&units)[count]) {
+  size_t unit = 0;
+  for (; value >= step && unit + 1 < count; ++unit) value /= step;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 2, units[unit]);
+}
+
+}  // namespace
+
+void Table::add(std::vector<std::string> row) {
+  row.resize(columns_.size());
+  rows_.push_back(std::move(row));
+}
+
+// 0 for a column to leave out.
+size_t Table::width(size_t column) const {
+  size_t width = 0;
+  for (const auto& row : rows_) width = std::max(width, row[column].size());
+  return width == 0 ? 0 : std::max(width, columns_[column].title.size());
+}
+
+std::string Table::line(const std::vector<std::string>& cells,
+                        const std::vector<size_t>& widths) const {
+  std::string text;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (widths[i] == 0) continue;
+    const bool right = columns_[i].align == Align::right;
+    text += fmt::format(right ? "  {:>{}}" : "  {:<{}}", cells[i], widths[i]);
+  }
+  return text.erase(text.find_last_not_of(' ') + 1) + "\n";
+}
+
+std::string Table::str() const {
+  std::vector<std::string> titles;
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    titles.push_back(columns_[i].title);
+    widths.push_back(width(i));
+  }
+  const bool titled = std::any_of(titles.begin(), titles.end(),
+                                  [](const std::string& title) { return !title.empty(); });
+  std::string text = titled ? line(titles, widths) : "";
+  for (const auto& row : rows_) text += line(row, widths);
+  return text;
+}
+
+std::string grouped(int64_t count) { return group_digits(fmt::format("{}", count)); }
+
+std::string grouped(double whole) { return group_digits(fmt::format("{:.0f}", whole)); }
+
+std::string in_bytes(double bytes) {
+  return in_units(bytes, 1024, {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"});
+}
+
+std::string in_flops(double flops) {
+  return in_units(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"});
+}
+
+}  // namespace translution::cli

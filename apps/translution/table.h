@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace translution::cli {
+
+enum class Align { left, right };
+
+struct Column {
+  std::string title;
+  Align align = Align::left;
+};
+
+/// Rows of text that line up. Titles are printed when one of them has text; a column in which no
+/// row has text is left out.
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// Takes one cell per column; missing ones are empty.
+  void add(std::vector<std::string> row);
+  /// Every line starts with two spaces and ends in a line feed.
+  std::string str() const;
+
+ private:
+  size_t width(size_t column) const;
+  std::string line(const std::vector<std::string>& cells, const std::vector<size_t>& widths) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// "116,164,138".
+std::string grouped(int64_t count);
+std::string grouped(double whole);
+/// "1.73 GiB".
+std::string in_bytes(double bytes);
+/// "3.27 GFLOP".
+std::string in_flops(double flops);
+
+}  // namespace translution::cli

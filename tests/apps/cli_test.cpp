@@ -1,0 +1,349 @@
+// Runs the real program, at TRANSLUTION_PROGRAM, as a shell would.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "translution/paper/tables.h"
+
+namespace translution {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+std::string read_all(FILE* pipe) {
+  std::string text;
+  for (int letter; (letter = std::fgetc(pipe)) != EOF;) text += static_cast<char>(letter);
+  return text;
+}
+
+std::string take_file(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::remove(path.c_str());
+  return text.str();
+}
+
+Outcome run(const std::string& arguments) {
+  const std::string errors = testing::TempDir() + "cli_test." + std::to_string(getpid());
+  const std::string command = TRANSLUTION_PROGRAM " " + arguments + " 2>" + errors;
+  FILE* pipe = popen(command.c_str(), "r");
+  const std::string out = read_all(pipe);
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out, take_file(errors)};
+}
+
+std::string output_of(const std::string& arguments) {
+  const auto outcome = run(arguments);
+  EXPECT_EQ(outcome.code, 0) << arguments;
+  EXPECT_THAT(outcome.err, IsEmpty()) << arguments;
+  return outcome.out;
+}
+
+json json_of(const std::string& arguments) { return json::parse(output_of(arguments + " --json")); }
+
+json info_of(const std::string& options) {
+  const json rows = json_of("info " + options);
+  EXPECT_EQ(rows.size(), 1u);
+  return rows.front();
+}
+
+std::vector<std::string> lines_with(const std::string& text, const std::string& part) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (line.find(part) != std::string::npos) lines.push_back(line);
+  return lines;
+}
+
+// ------------------------------------------------------------------------------ the paper
+
+class PaperTables : public testing::TestWithParam<std::string> {};
+
+TEST_P(PaperTables, CountWhatTheDescriptionAddsUpTo) {
+  const auto table = paper_table(GetParam());
+  const json rows = json_of("info --paper-table " + GetParam());
+  ASSERT_EQ(rows.size(), table.rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto& expected = table.rows[i];
+    EXPECT_EQ(rows[i]["model"], expected.model.name());
+    EXPECT_EQ(rows[i]["method"], name_of(kMethods, expected.model.position.method));
+    EXPECT_EQ(rows[i]["parameters"], expected.parameters.value_or(rows[i]["parameters"]));
+    EXPECT_EQ(rows[i]["params_paper_millions"].is_null(), !expected.printed_millions);
+    EXPECT_EQ(rows[i]["agrees"].is_null(), !expected.printed_millions);
+    EXPECT_EQ(rows[i]["results"].size(), expected.results.size());
+    EXPECT_EQ(rows[i]["out_of_memory"], expected.out_of_memory);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PaperTables, testing::ValuesIn(paper_table_names()),
+                         [](const auto& test) { return test.param; });
+
+std::string label(const std::string& table, const json& row) {
+  std::string text =
+      table + " " + row["model"].get<std::string>() + " " + row["method"].get<std::string>();
+  if (row.contains("relative_dim"))
+    text += " " + row["relative_dim"].dump() + (row["shared_qkv"] ? " shared" : "");
+  return text;
+}
+
+TEST(PaperTablesTogether, DifferFromThePrintedCountInFiveRows) {
+  std::vector<std::string> differing;
+  const auto names = paper_table_names();
+  EXPECT_EQ(names.size(), 7u);
+  for (const auto& name : names)
+    for (const auto& row : json_of("info --paper-table " + name))
+      if (row["agrees"] == false) differing.push_back(label(name, row));
+  EXPECT_THAT(differing, ElementsAre("imagenet vit-b/32 translution",
+                                     "imagenet vit-c/16 alpha_translution 8 shared",
+                                     "relative_dim vit-a/56 alpha_translution 0 shared",
+                                     "relative_dim vit-a/56 alpha_translution 4 shared",
+                                     "gpt gpt-c-160 self_attention"));
+}
+
+TEST(PaperTableJson, HasTheOptionsThatTellRowsApart) {
+  const json encodings = json_of("info --paper-table relative_vs_absolute");
+  EXPECT_EQ(encodings[2]["encoding"], "relative");
+  EXPECT_EQ(encodings[3]["encoding"], "absolute");
+  EXPECT_EQ(encodings[3]["params_paper_millions"], 1660.9);
+  EXPECT_EQ(encodings[3]["results"]["static_dynamic"], 11.23);
+  EXPECT_FALSE(encodings[3].contains("relative_dim"));
+  const json widths = json_of("info --paper-table relative_dim");
+  EXPECT_EQ(widths[1]["relative_dim"], 2);
+  EXPECT_EQ(widths[1]["shared_qkv"], false);
+  const json embeddings = json_of("info --paper-table input_position_embedding");
+  EXPECT_EQ(embeddings[0]["input_embedding"], false);
+  EXPECT_EQ(embeddings[1]["input_embedding"], true);
+}
+
+TEST(PaperTableText, MarksRowsThatDifferOrRanOutOfMemory) {
+  const std::string text = output_of("info --paper-table imagenet");
+  const auto differing = lines_with(text, "differs");
+  ASSERT_EQ(differing.size(), 2u);
+  EXPECT_THAT(differing[0], StartsWith("  vit-b/32  translution          233,056,360      223.1 "));
+  EXPECT_EQ(lines_with(text, "out of memory").size(), 4u);
+  EXPECT_THAT(text, HasSubstr("21 of 23 printed counts agree with ours; 4 rows have none.\n"));
+}
+
+TEST(PaperTableText, LinesUp) {
+  const auto lines = lines_with(output_of("info --paper-table relative_dim"), "vit-a/56  ");
+  ASSERT_EQ(lines.size(), 11u);
+  for (const auto& line : lines) EXPECT_EQ(line.find('.', 60), lines.front().find('.', 60)) << line;
+}
+
+// ----------------------------------------------------------------------------------- info
+
+TEST(Info, CountsTheMnistModelOfThePaper) {
+  const json row = info_of(
+      "--model vit-a/12 --method translution --image-size 84 --channels 1 --classes 10 --batch 4");
+  EXPECT_EQ(row["parameters"], 116164138);
+  EXPECT_EQ(row["table_parameters"], 6 * 3 * 172 * 192 * 192);
+  EXPECT_EQ(row["other_parameters"], 116164138 - 6 * 3 * 172 * 192 * 192);
+  EXPECT_EQ(row["weight_bytes"], 4 * 116164138);
+  EXPECT_EQ(row["training_flops"], 3 * row["forward_flops"].get<int64_t>());
+  EXPECT_GT(row["training_bytes"], 4 * row["weight_bytes"].get<int64_t>());
+  EXPECT_EQ(row["batch"], 4);
+  EXPECT_EQ(row["tokens"], 50);
+  EXPECT_EQ(row["slots_per_layer"], json(std::vector<int>(6, 172)));
+  EXPECT_TRUE(row["agrees"].is_null());
+  EXPECT_TRUE(row["params_paper_millions"].is_null());
+}
+
+TEST(Info, PrintsThousandsAndUnits) {
+  const std::string text = output_of(
+      "info --model vit-a/12 --method translution --image-size 84 --channels 1 --classes 10");
+  EXPECT_THAT(text, StartsWith("vit-a/12 with translution\n"));
+  EXPECT_THAT(text, HasSubstr("  parameters            116,164,138\n"));
+  EXPECT_THAT(text, HasSubstr("    attention tables    114,130,944\n"));
+  EXPECT_THAT(text, HasSubstr("50  7x7 patches and a class token\n"));
+  EXPECT_THAT(text, HasSubstr("464,656,552  443.13 MiB\n"));
+  EXPECT_THAT(text, HasSubstr(" at batch 1\n"));
+}
+
+TEST(Info, ReadsGpt) {
+  const json row = info_of("--model gpt-a-160 --method alpha_translution --vocabulary 50257");
+  EXPECT_EQ(row["parameters"], 23734656);
+  EXPECT_EQ(row["tokens"], 160);
+  EXPECT_EQ(row["slots_per_layer"][0], 160);
+  EXPECT_LT(info_of("--model gpt-a-160 --vocabulary 100")["parameters"],
+            info_of("--model gpt-a-160")["parameters"]);
+}
+
+TEST(Info, ReadsAbsoluteEncoding) {
+  const json row =
+      info_of("--model vit-a/12 --encoding absolute --image-size 84 --channels 1 --classes 10");
+  EXPECT_EQ(row["parameters"], 1660913194);
+  EXPECT_EQ(row["encoding"], "absolute");
+  EXPECT_EQ(row["slots_per_layer"][0], 50 * 50);
+}
+
+TEST(Info, ReadsTheOptionsOfAlphaTranslution) {
+  const std::string alpha = "--model vit-a/56 --method alpha_translution ";
+  EXPECT_EQ(info_of(alpha + "--relative-dim 16 --shared-qkv off")["parameters"], 6399208);
+  EXPECT_EQ(info_of(alpha + "--relative-dim 32 --mixing mean")["parameters"], 13753576);
+  EXPECT_EQ(info_of(alpha + "--relative-dim=8 --rotary on")["parameters"], 5334760);
+}
+
+TEST(Info, ReadsInputEmbeddingAndMethodsWithoutOffsets) {
+  const std::string mnist = "--model vit-a/12 --image-size 84 --channels 1 --classes 10 ";
+  EXPECT_EQ(info_of(mnist + "--input-embedding on")["parameters"], 116173738);
+  const json plain = info_of(mnist + "--method self_attention");
+  EXPECT_EQ(plain["parameters"], 2706346);
+  EXPECT_EQ(plain["input_embedding"], true);
+  EXPECT_FALSE(plain.contains("encoding"));
+  EXPECT_EQ(plain["slots_per_layer"][0], 0);
+}
+
+TEST(Info, ReadsImagesThatAreNotSquareAndMeanPooling) {
+  const json row = info_of("--model vit-a/12 --image-size 84x60 --pooling mean");
+  EXPECT_EQ(row["tokens"], 7 * 5);
+  EXPECT_EQ(row["slots_per_layer"][0], 13 * 9);
+}
+
+TEST(Info, ReadsRolesSharingAndKernelSize) {
+  const std::string model = "--model vit-a/32 --pooling mean ";
+  const json roles = info_of(model + "--roles v");
+  EXPECT_EQ(roles["table_parameters"], 6 * 13 * 13 * 192 * 192);
+  const json shared = info_of(model + "--sharing direction --radius 2");
+  EXPECT_EQ(shared["slots_per_layer"][0], 5 * 5 + 8);
+  const json window = info_of(model + "--method convolution --kernel-size 5");
+  EXPECT_EQ(window["slots_per_layer"][0], 5 * 5);
+}
+
+TEST(Info, ReadsHybrids) {
+  const std::string hybrid = "--model vit-a/32 --hybrid-layers 2 --rest rotary";
+  EXPECT_EQ(info_of(hybrid)["slots_per_layer"], json({172, 172, 0, 0, 0, 0}));
+  EXPECT_THAT(output_of("info " + hybrid), HasSubstr("172  in 2 of 6 layers\n"));
+}
+
+// -------------------------------------------------------------------- list, help, version
+
+TEST(List, NamesMethodsArchitecturesAndTables) {
+  const json all = json_of("list");
+  EXPECT_EQ(all["methods"].size(), std::size(kMethods));
+  EXPECT_EQ(all["methods"][8]["name"], "translution");
+  EXPECT_EQ(all["architectures"].size(), 2 * architectures().size());
+  EXPECT_EQ(all["architectures"][0],
+            json({{"name", "vit-a"}, {"depth", 6}, {"dim", 192}, {"heads", 3}, {"mlp_dim", 768}}));
+  EXPECT_EQ(all["paper_tables"].size(), paper_table_names().size());
+}
+
+TEST(List, PrintsTheSameAsText) {
+  const std::string text = output_of("list");
+  EXPECT_THAT(text, HasSubstr("  translution            a full matrix per offset"));
+  EXPECT_THAT(text, HasSubstr("  gpt-large     24  1024     16     4096\n"));
+  EXPECT_THAT(text, HasSubstr("  imagenet                  ImageNet-1K"));
+}
+
+TEST(Help, HasAnExampleForEveryCommand) {
+  EXPECT_THAT(output_of("--help"), HasSubstr("Examples:\n  translution list\n"));
+  EXPECT_THAT(output_of("list --help"), HasSubstr("Example:\n  translution list --json\n"));
+  const std::string info = output_of("info -h");
+  EXPECT_THAT(info, HasSubstr("Examples:\n  translution info --model vit-a/12"));
+  EXPECT_THAT(info, HasSubstr("\nPosition:\n  --method NAME "));
+}
+
+TEST(Help, GoesToStandardErrorWithoutACommand) {
+  const auto outcome = run("");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, HasSubstr("Usage: translution COMMAND [OPTIONS]\n"));
+}
+
+TEST(Version, NamesProgramAndLibTorch) {
+  EXPECT_THAT(output_of("--version"), testing::MatchesRegex("translution 0\\.1\\.0 \\(LibTorch "
+                                                            "[0-9.]+.*\\)\n"));
+}
+
+// --------------------------------------------------------------------------------- errors
+
+struct WrongCall {
+  const char* arguments;
+  const char* message;
+};
+
+const WrongCall kWrongCalls[] = {
+    {"inof", "unknown command 'inof'; did you mean 'info'?"},
+    {"''", "unknown command ''; did you mean 'list'?"},
+    {"--versoin", "unknown option --versoin; did you mean --version?"},
+    {"--json list", "option --json goes after the command"},
+    {"list info", "unexpected argument 'info'; see translution list --help"},
+    {"list --jsn", "unknown option --jsn; did you mean --json?"},
+    {"list --json=maybe", "--json takes no value"},
+    {"info", "--model is missing; wanted a name such as vit-a/12 or gpt-a-160"},
+    {"info vit-a/12", "unexpected argument 'vit-a/12'; see translution info --help"},
+    {"info --metod rotary --model vit-a", "unknown option --metod; did you mean --method?"},
+    {"info --metod=rotary", "unknown option --metod; did you mean --method?"},
+    {"info -model vit-a", "unknown option -model; did you mean --model?"},
+    {"info --model", "--model wants a value"},
+    {"info --model --json", "--model wants a value, got the option --json"},
+    {"info --model vit-a --model vit-b", "--model is given more than once"},
+    {"info --model vit-a/x",
+     "model 'vit-a/x': wanted a number from 1 to 999999 behind the architecture, as in vit-a/12 or "
+     "gpt-a-160, got 'x'"},
+    {"info --model vit-q",
+     "unknown model 'vit-q'; did you mean 'vit-a'? A patch size or length goes behind it: "
+     "vit-a/12, gpt-a-160"},
+    {"info --model vit-a --method transltion",
+     "unknown method 'transltion'; did you mean 'translution'?"},
+    {"info --model vit-a --method 'two\nlines'",
+     "unknown method 'two lines'; did you mean 'rotary'?"},
+    {"info --model vit-a --channels many", "--channels wants a whole number, got 'many'"},
+    {"info --model vit-a --channels 1.5", "--channels wants a whole number, got '1.5'"},
+    {"info --model vit-a --image-size 84y60",
+     "--image-size wants pixels such as 84 or 84x60, got '84y60'"},
+    {"info --model vit-a --image-size 85",
+     "model: an image of 85x85 pixels does not divide into patches of 16x16"},
+    {"info --model vit-a --shared-qkv offf",
+     "unknown --shared-qkv value 'offf'; did you mean 'off'?"},
+    {"info --model vit-a --encoding abs", "unknown encoding 'abs'; did you mean 'absolute'?"},
+    {"info --model vit-a --pooling men", "unknown pooling 'men'; did you mean 'mean'?"},
+    {"info --model vit-a --sharing log", "unknown sharing 'log'; did you mean 'logarithmic'?"},
+    {"info --model vit-a --mixing sun", "unknown mixing 'sun'; did you mean 'sum'?"},
+    {"info --model vit-a --roles qq", "roles: 'q' stands twice in 'qq'"},
+    {"info --model vit-a --rest rotory", "unknown method 'rotory'; did you mean 'rotary'?"},
+    {"info --model vit-a --batch 0", "model: wanted a batch of 1 or more, got 0"},
+    {"info --model gpt-a --image-size 84",
+     "--image-size is not for gpt-a-160; it belongs to Images (vit)"},
+    {"info --paper-table imagent", "unknown table 'imagent'; did you mean 'imagenet'?"},
+    {"info --paper-table mnist --model vit-a", "--paper-table and --model do not go together"},
+    {"info --paper-table mnist --batch 2", "--paper-table and --batch do not go together"},
+};
+
+TEST(WrongCalls, GetOneLineAndCodeTwo) {
+  for (const auto& [arguments, message] : kWrongCalls) {
+    const auto outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.err, std::string("translution: ") + message + "\n") << arguments;
+    EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
+  }
+}
+
+TEST(Output, FailsWithCodeOneWhenItCannotBeWritten) {
+  const auto outcome = run("list >/dev/full");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "translution: cannot write to standard output\n");
+}
+
+TEST(Output, EndsQuietlyOnAClosedPipe) {
+  const auto outcome = run("info --paper-table imagenet --json | head -1");
+  EXPECT_EQ(outcome.out, "[\n");
+  EXPECT_THAT(outcome.err, IsEmpty());
+}
+
+}  // namespace
+}  // namespace translution
