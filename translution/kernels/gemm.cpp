@@ -1,6 +1,8 @@
 #include "translution/kernels/gemm.h"
 
 #include <cblas.h>
+
+#include <atomic>
 #ifdef TRANSLUTION_HAS_DNNL
 #include <oneapi/dnnl/dnnl.h>
 #endif
@@ -10,6 +12,12 @@
 
 namespace translution::kernels {
 namespace {
+
+std::atomic<int64_t> flops{0};
+
+void count(int64_t m, int64_t n, int64_t k) {
+  flops.fetch_add(2 * m * n * k, std::memory_order_relaxed);
+}
 
 CBLAS_TRANSPOSE transposed(bool yes) { return yes ? CblasTrans : CblasNoTrans; }
 
@@ -29,6 +37,7 @@ void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
 template <>
 void gemm<float>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
                  const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+  count(m, n, k);
 #ifdef TRANSLUTION_HAS_XSMM
   if (n < 64 && (ta ? m : k) < 64) return xsmm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 #endif
@@ -43,9 +52,12 @@ void gemm<float>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float*
 template <>
 void gemm<double>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda,
                   const double* b, int64_t ldb, double beta, double* c, int64_t ldc) {
+  count(m, n, k);
   cblas_dgemm(CblasRowMajor, transposed(ta), transposed(tb), m, n, k, 1.0, a, lda, b, ldb, beta, c,
               ldc);
 }
+
+int64_t gemm_flops() { return flops.load(std::memory_order_relaxed); }
 
 const char* gemm_libraries() {
 #if defined(TRANSLUTION_HAS_DNNL) && defined(TRANSLUTION_HAS_XSMM)

@@ -14,6 +14,9 @@ template <typename T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,
           int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc);
 
+/// FLOPs of all products since the program started: 2*m*n*k each.
+int64_t gemm_flops();
+
 /// "oneDNN + libxsmm", "BLAS"…: what this build uses for float.
 const char* gemm_libraries();
 

@@ -4,6 +4,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -425,19 +426,25 @@ class Fused {
   SlotPlan plan_;
 };
 
-// TRANSLUTION_IMPL=portable: for comparing the two.
-bool forced_portable() {
-  static const bool forced = [] {
+// How many PortableOnly live; one more for a run under TRANSLUTION_IMPL=portable.
+std::atomic<int>& portable_count() {
+  static std::atomic<int> count = [] {
     const char* wanted = std::getenv("TRANSLUTION_IMPL");
-    return wanted != nullptr && std::strcmp(wanted, "portable") == 0;
+    if (wanted == nullptr || *wanted == '\0' || std::strcmp(wanted, "fused") == 0) return 0;
+    TORCH_CHECK(std::strcmp(wanted, "portable") == 0,
+                "TRANSLUTION_IMPL: wanted fused or portable, got '", wanted, "'");
+    return 1;
   }();
-  return forced;
+  return count;
 }
 
 }  // namespace
 
+PortableOnly::PortableOnly() { ++portable_count(); }
+PortableOnly::~PortableOnly() { --portable_count(); }
+
 bool fused_supports(const AttentionTerms& terms) {
-  if (forced_portable() || terms.gate.defined()) return false;
+  if (portable_count() > 0 || terms.gate.defined()) return false;
   for (const auto& table : {terms.table_q, terms.table_k, terms.table_v})
     if (table.defined() && table.dim() == 2) return false;
   const bool relative = terms.rel_q.defined() || terms.rel_v.defined();
