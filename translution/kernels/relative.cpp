@@ -8,6 +8,9 @@
 namespace translution::kernels {
 namespace {
 
+// From this many channels per head on, the gradient of values is taken per head.
+constexpr int64_t kWideHead = 32;
+
 enum Room { kGather, kQuery, kKey, kQueryGradient, kKeyGradient, kProduct, kRooms };
 
 bool consecutive(const std::vector<int64_t>& tokens) {
@@ -38,6 +41,12 @@ T* RelativePasses<T>::room(int which, int64_t count) {
     room_sizes_[which] = count;
   }
   return rooms_[which].get();
+}
+
+template <typename T>
+int64_t RelativePasses<T>::pair_at(const Chunk& chunk, const Chunk::Pair& pair) const {
+  return (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * sizes_.batch *
+         sizes_.heads;
 }
 
 // The rows of the tokens as one matrix [tokens * B, channels]: in place where they are neighbours.
@@ -114,58 +123,81 @@ void RelativePasses<T>::values(int shard, const Side<T>& v, const T* weights, T*
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
     const T* v_rows = encode(v, chunk.slot, chunk.keys, gather, space);
-    for (const auto& pair : chunk.pairs) {
-      const int64_t i = chunk.queries[pair.query];
-      ops_.add_scaled_heads(weights + (i * sizes_.tokens + chunk.keys[pair.key]) * B * H,
-                            v_rows + pair.key * B * F, B, H, F / H, out + i * B * F);
-    }
+    for (const auto& pair : chunk.pairs)
+      ops_.add_scaled_heads(weights + pair_at(chunk, pair), v_rows + pair.key * B * F, B, H, F / H,
+                            out + chunk.queries[pair.query] * B * F);
+  }
+}
+
+template <typename T>
+void RelativePasses<T>::values_backward(int shard, const Side<T>& v, const T* weights,
+                                        const T* d_out, T* d_weights, const SideGradient<T>& dv) {
+  const Side<T> out_side{d_out, nullptr, v.width, v.width};
+  T* space = room(kQuery, plan_.max_queries * sizes_.batch * v.width);
+  const bool wide = v.table != nullptr && v.width / sizes_.heads >= kWideHead;
+  for (const int32_t c : plan_.shards[shard]) {
+    const Chunk& chunk = plan_.chunks[c];
+    const T* d_rows = rows(out_side, chunk.queries, space);
+    if (wide)
+      wide_values_backward(chunk, v, weights, d_rows, d_weights, dv);
+    else
+      narrow_values_backward(chunk, v, weights, d_rows, d_weights, dv);
   }
 }
 
 // Per head, u = d_out Wv^T serves twice: u . x is the gradient of the weight, weight * u that of x.
-// That is one product in all, where encoding v again would take two.
+// That is one product in all, where encoding v again takes two.
 template <typename T>
-void RelativePasses<T>::values_backward(int shard, const Side<T>& v, const T* weights,
-                                        const T* d_out, T* d_weights, const SideGradient<T>& dv) {
+void RelativePasses<T>::wide_values_backward(const Chunk& chunk, const Side<T>& v, const T* weights,
+                                             const T* d_rows, T* d_weights,
+                                             const SideGradient<T>& dv) {
   const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width, C = v.channels, D = F / H;
-  const Side<T> out_side{d_out, nullptr, F, F};
-  T* out_gather = room(kQuery, plan_.max_queries * B * F);
-  T* x_gather = room(kKey, plan_.max_keys * B * C);
+  const int64_t queries = static_cast<int64_t>(chunk.queries.size());
+  const T* x_rows = rows(v, chunk.keys, room(kKey, plan_.max_keys * B * C));
   T* u = room(kQueryGradient, plan_.max_queries * B * C);
-  T* dv_rows = room(kKeyGradient, plan_.max_keys * B * F);
-  T* x_unwanted = dv.dx ? nullptr : room(kProduct, B * C);
-  const SideGradient<T> table_only{nullptr, dv.dtable, dv.written};
-  for (const int32_t c : plan_.shards[shard]) {
-    const Chunk& chunk = plan_.chunks[c];
-    const int64_t queries = static_cast<int64_t>(chunk.queries.size());
-    const T* d_rows = rows(out_side, chunk.queries, out_gather);
-    const T* x_rows = rows(v, chunk.keys, x_gather);
-    const auto at = [&](const Chunk::Pair& pair) {
-      return (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * B * H;
-    };
-    for (int64_t h = 0; v.table != nullptr && h < H; ++h) {
-      gemm<T>(false, true, queries * B, C, D, d_rows + h * D, F,
-              v.table + chunk.slot * C * F + h * D, F, 0, u, C);
-      for (const auto& pair : chunk.pairs)
-        ops_.dot_and_add(u + pair.query * B * C, x_rows + pair.key * B * C, weights + at(pair) + h,
-                         B, H, C, d_weights + at(pair) + h,
-                         dv.dx ? dv.dx + chunk.keys[pair.key] * B * C : x_unwanted);
+  T* unwanted = dv.dx ? nullptr : room(kProduct, B * C);
+  for (int64_t h = 0; h < H; ++h) {
+    gemm<T>(false, true, queries * B, C, D, d_rows + h * D, F, v.table + chunk.slot * C * F + h * D,
+            F, 0, u, C);
+    for (const auto& pair : chunk.pairs) {
+      const int64_t lanes = pair_at(chunk, pair) + h;
+      ops_.dot_and_add(u + pair.query * B * C, x_rows + pair.key * B * C, weights + lanes, B, H, C,
+                       d_weights + lanes, dv.dx ? dv.dx + chunk.keys[pair.key] * B * C : unwanted);
     }
-    if (v.table == nullptr || dv.dtable != nullptr) {
-      if (!chunk.matching) std::fill_n(dv_rows, chunk.keys.size() * B * F, T(0));
-      for (const auto& pair : chunk.pairs)
-        (chunk.matching ? ops_.scale_heads : ops_.add_scaled_heads)(
-            weights + at(pair), d_rows + pair.query * B * F, B, H, D, dv_rows + pair.key * B * F);
-    }
-    if (v.table != nullptr) {
-      if (dv.dtable != nullptr) add_gradient(v, table_only, chunk.slot, chunk.keys, dv_rows);
-      continue;
-    }
-    for (const auto& pair : chunk.pairs)
-      ops_.head_dots(d_rows + pair.query * B * F, x_rows + pair.key * B * F, B, H, D,
-                     d_weights + at(pair));
-    add_gradient(v, dv, chunk.slot, chunk.keys, dv_rows);
   }
+  if (dv.dtable == nullptr) return;
+  const SideGradient<T> table_only{nullptr, dv.dtable, dv.written};
+  add_gradient(v, table_only, chunk.slot, chunk.keys, weighted(chunk, weights, d_rows, F));
+}
+
+// With heads of 8 channels the products per head above are too thin (60 against 130 GFLOP/s), so v
+// is encoded again.
+template <typename T>
+void RelativePasses<T>::narrow_values_backward(const Chunk& chunk, const Side<T>& v,
+                                               const T* weights, const T* d_rows, T* d_weights,
+                                               const SideGradient<T>& dv) {
+  const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width;
+  const T* v_rows =
+      encode(v, chunk.slot, chunk.keys, room(kGather, plan_.max_keys * B * v.channels),
+             room(kKey, plan_.max_keys * B * F));
+  for (const auto& pair : chunk.pairs)
+    ops_.head_dots(d_rows + pair.query * B * F, v_rows + pair.key * B * F, B, H, F / H,
+                   d_weights + pair_at(chunk, pair));
+  add_gradient(v, dv, chunk.slot, chunk.keys, weighted(chunk, weights, d_rows, F));
+}
+
+// Per key of the chunk, the sum over its pairs of weight * d_rows: [keys * B, width].
+template <typename T>
+const T* RelativePasses<T>::weighted(const Chunk& chunk, const T* weights, const T* d_rows,
+                                     int64_t width) {
+  const int64_t B = sizes_.batch, H = sizes_.heads;
+  T* sums = room(kKeyGradient, plan_.max_keys * B * width);
+  if (!chunk.matching) std::fill_n(sums, chunk.keys.size() * B * width, T(0));
+  const auto combine = chunk.matching ? ops_.scale_heads : ops_.add_scaled_heads;
+  for (const auto& pair : chunk.pairs)
+    combine(weights + pair_at(chunk, pair), d_rows + pair.query * B * width, B, H, width / H,
+            sums + pair.key * B * width);
+  return sums;
 }
 
 template <typename T>
@@ -193,8 +225,7 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
     }
     const auto scale = chunk.matching ? ops_.scale_heads : ops_.add_scaled_heads;
     for (const auto& pair : chunk.pairs) {
-      const T* ds =
-          d_scores + (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * B * H;
+      const T* ds = d_scores + pair_at(chunk, pair);
       scale(ds, k_rows + pair.key * B * E, B, H, D, dq_rows + pair.query * B * E);
       scale(ds, q_rows + pair.query * B * E, B, H, D, dk_rows + pair.key * B * E);
     }

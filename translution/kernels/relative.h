@@ -55,6 +55,12 @@ class RelativePasses {
                   T* out) const;
   void add_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
                     const std::vector<int64_t>& tokens, const T* d);
+  void wide_values_backward(const Chunk& chunk, const Side<T>& v, const T* weights, const T* d_rows,
+                            T* d_weights, const SideGradient<T>& dv);
+  void narrow_values_backward(const Chunk& chunk, const Side<T>& v, const T* weights,
+                              const T* d_rows, T* d_weights, const SideGradient<T>& dv);
+  const T* weighted(const Chunk& chunk, const T* weights, const T* d_rows, int64_t width);
+  int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair) const;
   T* room(int which, int64_t count);
 
   const SlotPlan& plan_;

@@ -11,72 +11,152 @@
 namespace translution::kernels {
 namespace {
 
-template <typename T>
+template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES>
 struct Vector {
-  static constexpr int64_t kLanes = TRANSLUTION_VECTOR_BYTES / sizeof(T);
-  typedef T Type __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
-  typedef T Unaligned __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES), aligned(sizeof(T))));
+  static constexpr int64_t kLanes = bytes / sizeof(T);
+  typedef T Type __attribute__((vector_size(bytes)));
+  typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T))));
+  using Half = Vector<T, bytes / 2>;
 
   static Type load(const T* p) { return *reinterpret_cast<const Unaligned*>(p); }
   static void store(T* p, Type v) { *reinterpret_cast<Unaligned*>(p) = v; }
   static Type all(T x) { return Type{} + x; }
   static T sum(Type v) {
-    T total = 0;
-    for (int64_t l = 0; l < kLanes; ++l) total += v[l];
-    return total;
+    if constexpr (bytes > 16) {
+      typename Half::Type low, high;
+      __builtin_memcpy(&low, &v, bytes / 2);
+      __builtin_memcpy(&high, reinterpret_cast<const char*>(&v) + bytes / 2, bytes / 2);
+      return Half::sum(low + high);
+    } else if constexpr (kLanes == 4) {
+      v += __builtin_shufflevector(v, v, 2, 3, 0, 1);
+      return v[0] + v[1];
+    } else {
+      return v[0] + v[1];
+    }
   }
 };
 
-// Two accumulators hide the latency of the additions.
-template <typename T>
+constexpr int64_t kLeastBytes = 16;  // below this, one number at a time
+
+// What is left of a row is done in ever narrower vectors: a head of alpha-Translution is 8
+// channels, half an AVX-512 vector, and a scalar loop over them takes longer than the products
+// around it.
+
+template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES>
 T dot(const T* a, const T* b, int64_t n) {
-  using V = Vector<T>;
-  typename V::Type first{}, second{};
+  using V = Vector<T, bytes>;
+  T total = 0;
   int64_t c = 0;
-  for (; c + 2 * V::kLanes <= n; c += 2 * V::kLanes) {
-    first += V::load(a + c) * V::load(b + c);
-    second += V::load(a + c + V::kLanes) * V::load(b + c + V::kLanes);
+  if (n >= V::kLanes) {
+    typename V::Type first{}, second{};  // two, to hide the latency of the additions
+    for (; c + 2 * V::kLanes <= n; c += 2 * V::kLanes) {
+      first += V::load(a + c) * V::load(b + c);
+      second += V::load(a + c + V::kLanes) * V::load(b + c + V::kLanes);
+    }
+    if (c + V::kLanes <= n) {
+      first += V::load(a + c) * V::load(b + c);
+      c += V::kLanes;
+    }
+    total = V::sum(first + second);
   }
-  if (c + V::kLanes <= n) {
-    first += V::load(a + c) * V::load(b + c);
-    c += V::kLanes;
-  }
-  T total = V::sum(first + second);
+  if (c == n) return total;
+  if constexpr (bytes > kLeastBytes) return total + dot<T, bytes / 2>(a + c, b + c, n - c);
   for (; c < n; ++c) total += a[c] * b[c];
   return total;
 }
 
-template <typename T>
+template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES>
 void add_scaled(T weight, const T* x, int64_t n, T* out) {
-  using V = Vector<T>;
+  using V = Vector<T, bytes>;
   const auto w = V::all(weight);
   int64_t c = 0;
   for (; c + V::kLanes <= n; c += V::kLanes)
     V::store(out + c, V::load(out + c) + w * V::load(x + c));
-  for (; c < n; ++c) out[c] += weight * x[c];
+  if (c == n) return;
+  if constexpr (bytes > kLeastBytes)
+    add_scaled<T, bytes / 2>(weight, x + c, n - c, out + c);
+  else
+    for (; c < n; ++c) out[c] += weight * x[c];
+}
+
+template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES>
+void scale(T weight, const T* x, int64_t n, T* out) {
+  using V = Vector<T, bytes>;
+  const auto w = V::all(weight);
+  int64_t c = 0;
+  for (; c + V::kLanes <= n; c += V::kLanes) V::store(out + c, w * V::load(x + c));
+  if (c == n) return;
+  if constexpr (bytes > kLeastBytes)
+    scale<T, bytes / 2>(weight, x + c, n - c, out + c);
+  else
+    for (; c < n; ++c) out[c] = weight * x[c];
+}
+
+// Heads of 8 channels, as alpha-Translution has them, fill one vector each. Eight products are
+// summed together: vectors a and b become (a0 b0 a1 b1 ..) low + high, three times, until lane g
+// holds the sum of product g. 448 rows of 3 heads: 4.0 -> 0.8 us; scaling them: 2.6 -> 0.8 us.
+constexpr int64_t kShortHead = 8;
+
+template <typename T>
+bool is_short_head(int64_t width) {
+  return width == kShortHead && kShortHead * sizeof(T) <= TRANSLUTION_VECTOR_BYTES;
+}
+
+template <typename T>
+using ShortHead =
+    Vector<T, kShortHead * sizeof(T) <= TRANSLUTION_VECTOR_BYTES ? kShortHead * sizeof(T)
+                                                                 : TRANSLUTION_VECTOR_BYTES>;
+
+template <typename Type>
+Type interleaved_sum(Type a, Type b) {
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11) +
+         __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
+template <typename T>
+void short_head_dots(const T* a, const T* b, int64_t groups, T* out) {
+  using V = ShortHead<T>;
+  if constexpr (V::kLanes == kShortHead) {
+    int64_t g = 0;
+    for (; g + kShortHead <= groups; g += kShortHead, a += 64, b += 64) {
+      typename V::Type p[kShortHead];
+      for (int64_t k = 0; k < kShortHead; ++k) p[k] = V::load(a + 8 * k) * V::load(b + 8 * k);
+      for (int64_t k = 0; k < 4; ++k) p[k] = interleaved_sum(p[k], p[k + 4]);
+      for (int64_t k = 0; k < 2; ++k) p[k] = interleaved_sum(p[k], p[k + 2]);
+      V::store(out + g, interleaved_sum(p[0], p[1]));
+    }
+    for (; g < groups; ++g, a += 8, b += 8) out[g] = V::sum(V::load(a) * V::load(b));
+  }
 }
 
 template <typename T>
 void head_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width, T* out) {
+  if (is_short_head<T>(width)) return short_head_dots(a, b, rows * heads, out);
   for (int64_t g = 0; g < rows * heads; ++g) out[g] = dot(a + g * width, b + g * width, width);
 }
 
 template <typename T>
 void scale_heads(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width, T* out) {
-  using V = Vector<T>;
-  for (int64_t g = 0; g < rows * heads; ++g) {
-    const T* from = x + g * width;
-    T* to = out + g * width;
-    const auto w = V::all(weight[g]);
-    int64_t c = 0;
-    for (; c + V::kLanes <= width; c += V::kLanes) V::store(to + c, w * V::load(from + c));
-    for (; c < width; ++c) to[c] = weight[g] * from[c];
+  using V = ShortHead<T>;
+  if (is_short_head<T>(width)) {
+    for (int64_t g = 0; g < rows * heads; ++g)
+      V::store(out + g * kShortHead, V::load(x + g * kShortHead) * weight[g]);
+    return;
   }
+  for (int64_t g = 0; g < rows * heads; ++g)
+    scale(weight[g], x + g * width, width, out + g * width);
 }
 
 template <typename T>
 void add_scaled_heads(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width,
                       T* out) {
+  using V = ShortHead<T>;
+  if (is_short_head<T>(width)) {
+    for (int64_t g = 0; g < rows * heads; ++g)
+      V::store(out + g * kShortHead,
+               V::load(out + g * kShortHead) + V::load(x + g * kShortHead) * weight[g]);
+    return;
+  }
   for (int64_t g = 0; g < rows * heads; ++g)
     add_scaled(weight[g], x + g * width, width, out + g * width);
 }

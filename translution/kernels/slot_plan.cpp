@@ -9,10 +9,12 @@ namespace translution::kernels {
 namespace {
 
 // Rows of a product. Below kFewRows the libraries lose speed, so runs are merged up to there even
-// though their rows must then be copied together; beyond kManyRows the encodings of a chunk leave a
-// 1 MB second-level cache.
+// though their rows must then be copied together. Beyond kChunkNumbers the encodings of a chunk
+// leave a second-level cache of 1 MB: 256 rows of 192 channels; of 24 channels, 1024 rows (2048
+// were no faster).
 constexpr int64_t kFewRows = 128;
-constexpr int64_t kManyRows = 256;
+constexpr int64_t kChunkNumbers = 256 * 192;
+constexpr int64_t kManyRows = 1024;
 
 struct TokenPair {
   int64_t i, j;
@@ -44,12 +46,13 @@ bool is_dense(const std::vector<TokenPair>& pairs) {
 
 // `run_ends`: where each run ends among the pairs.
 void cut_slot(const Run& run, const std::vector<TokenPair>& pairs,
-              const std::vector<size_t>& run_ends, int64_t batch, std::vector<Chunk>& chunks) {
+              const std::vector<size_t>& run_ends, int64_t batch, int64_t width,
+              std::vector<Chunk>& chunks) {
   if (is_dense(pairs)) {
     chunks.push_back(make_chunk(run, pairs.data(), pairs.data() + pairs.size()));
     return;
   }
-  const size_t most = std::max<int64_t>(1, kManyRows / batch);
+  const size_t most = std::max<int64_t>(1, std::min(kManyRows, kChunkNumbers / width) / batch);
   const size_t few = std::max<int64_t>(1, kFewRows / batch);
   size_t begin = 0;
   for (const size_t end : run_ends) {
@@ -63,7 +66,7 @@ void cut_slot(const Run& run, const std::vector<TokenPair>& pairs,
     chunks.push_back(make_chunk(run, &pairs[begin], pairs.data() + pairs.size()));
 }
 
-std::vector<Chunk> cut_chunks(const std::vector<Run>& runs, int64_t batch) {
+std::vector<Chunk> cut_chunks(const std::vector<Run>& runs, int64_t batch, int64_t width) {
   std::map<std::pair<int64_t, int64_t>, std::vector<const Run*>> slots;
   for (const Run& run : runs) slots[{run.slot, run.key_slot}].push_back(&run);
   std::vector<Chunk> chunks;
@@ -75,7 +78,7 @@ std::vector<Chunk> cut_chunks(const std::vector<Run>& runs, int64_t batch) {
         pairs.push_back({run->i + t * run->di, run->j + t * run->dj});
       run_ends.push_back(pairs.size());
     }
-    cut_slot(*slot_runs.front(), pairs, run_ends, batch, chunks);
+    cut_slot(*slot_runs.front(), pairs, run_ends, batch, width, chunks);
   }
   return chunks;
 }
@@ -102,9 +105,9 @@ std::vector<int32_t> find_tasks(const std::vector<Chunk>& chunks) {
 
 }  // namespace
 
-SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch) {
+SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch, int64_t width) {
   SlotPlan plan;
-  plan.chunks = cut_chunks(runs, batch);
+  plan.chunks = cut_chunks(runs, batch, width);
   const auto task_of = find_tasks(plan.chunks);
   std::map<int32_t, std::vector<int32_t>> tasks;
   for (int32_t c = 0; c < static_cast<int32_t>(task_of.size()); ++c) {

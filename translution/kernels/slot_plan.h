@@ -19,7 +19,7 @@ struct Chunk {
   bool matching;  ///< no token has two pairs, and pair p is (queries[p], keys[p])
 };
 
-/// How the pairs of an attention are shared out. The plan depends on the runs and the batch alone,
+/// How the pairs of an attention are shared out. The plan depends on the runs and the sizes alone,
 /// never on the number of threads: shards are worked through in parallel, each by one thread and
 /// into an accumulator of its own, and merged in order, so that the result is always the same bits.
 struct SlotPlan {
@@ -30,7 +30,8 @@ struct SlotPlan {
   int64_t max_queries = 0, max_keys = 0;     ///< of any chunk
 };
 
-/// A table row is written by one shard only, whether as slot or as key slot.
-SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch);
+/// A table row is written by one shard only, whether as slot or as key slot. `width` is that of the
+/// widest encoding or feature: narrow rows make longer chunks.
+SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch, int64_t width);
 
 }  // namespace translution::kernels

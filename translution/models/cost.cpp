@@ -18,12 +18,19 @@ struct LayerSize {
   double tokens, queries, pairs;
 };
 
+LayerSize full_size(const AttentionOptions& o) {
+  const auto offsets = o.position().offsets(o.grid(), o.cls(), o.causal());
+  const auto& relation = o.relation();
+  const auto tokens =
+      static_cast<double>(relation ? relation->num_tokens() : count_tokens(offsets));
+  const int64_t pairs = relation ? relation->num_pairs() : count_pairs(offsets);
+  return {tokens, tokens, static_cast<double>(pairs)};
+}
+
 LayerSize layer_size(const ModelOptions& o, int64_t layer) {
-  const auto attention = o.attention(layer);
-  const auto offsets = attention.position().offsets(o.grid(), o.has_cls(), o.is_causal());
-  const double tokens = static_cast<double>(o.tokens());
-  if (o.has_cls() && layer + 1 == o.architecture.depth) return {tokens, 1, tokens};
-  return {tokens, tokens, static_cast<double>(count_pairs(offsets))};
+  const auto size = full_size(o.attention(layer));
+  if (o.has_cls() && layer + 1 == o.architecture.depth) return {size.tokens, 1, size.tokens};
+  return size;
 }
 
 // A table is multiplied once per pair, a matrix once per token (of the rows that are read).
@@ -50,16 +57,23 @@ double pair_flops(const AttentionOptions& o, const LayerSize& size) {
   return 2 * size.pairs * channels;
 }
 
-double layer_flops(const ModelOptions& o, int64_t layer) {
-  const auto attention = o.attention(layer);
-  const auto size = layer_size(o, layer);
-  const auto& a = o.architecture;
-  const double width = static_cast<double>(a.heads * a.dim_head);
-  double flops = pair_flops(attention, size);
-  for (const auto& spec : attention_parameters(attention)) flops += parameter_flops(spec, size);
-  flops += 2 * size.queries * width * static_cast<double>(a.dim);  // output
-  flops += 4 * size.queries * static_cast<double>(a.dim) * static_cast<double>(a.mlp_dim);  // MLP
+// The parameters, tables or matrices, and the output projection, which is a matrix.
+double weight_flops(const AttentionOptions& o, const LayerSize& size, bool per_slot) {
+  const double output = 2 * size.queries * product({o.heads(), o.dim_head(), o.dim()});
+  double flops = per_slot ? 0 : output;
+  for (const auto& spec : attention_parameters(o))
+    if (spec.per_slot == per_slot) flops += parameter_flops(spec, size);
   return flops;
+}
+
+double attention_flops(const AttentionOptions& o, const LayerSize& size) {
+  return pair_flops(o, size) + weight_flops(o, size, true) + weight_flops(o, size, false);
+}
+
+double layer_flops(const ModelOptions& o, int64_t layer) {
+  const auto size = layer_size(o, layer);
+  const double mlp = 4 * size.queries * product({o.architecture.dim, o.architecture.mlp_dim});
+  return attention_flops(o.attention(layer), size) + mlp;
 }
 
 // What backward keeps per sample: features between the parts of a block and the attention map.
@@ -102,6 +116,14 @@ void add_backbone(std::vector<ParameterSpec>& specs, const ModelOptions& o) {
 }
 
 }  // namespace
+
+double attention_flops(const AttentionOptions& options) {
+  return attention_flops(options, full_size(options));
+}
+
+double projection_flops(const AttentionOptions& options) {
+  return weight_flops(options, full_size(options), /*per_slot=*/false);
+}
 
 std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {
   o.check();

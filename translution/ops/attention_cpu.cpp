@@ -67,8 +67,7 @@ class Fused {
         table_v_(contiguous(terms.table_v)),
         open_(open_pairs(setting, size_)) {
     if (pairwise())
-      plan_ = kernels::make_slot_plan(runs_from_tensor(setting.runs),
-                                      std::max<int64_t>(1, size_.batch));
+      plan_ = kernels::make_slot_plan(runs_from_tensor(setting.runs), size_.batch, widest());
   }
 
   AttentionResult forward() {
@@ -146,6 +145,14 @@ class Fused {
 
   kernels::Side<T> side(const at::Tensor& x, const at::Tensor& table) const {
     return {data<T>(x), data<T>(table), x.size(2), table.defined() ? table.size(2) : x.size(2)};
+  }
+
+  // Channels of the widest relative row.
+  int64_t widest() const {
+    int64_t width = 1;
+    for (const auto& tensor : {rel_q_, rel_k_, rel_v_, table_q_, table_k_, table_v_})
+      if (tensor.defined()) width = std::max(width, tensor.size(-1));
+    return width;
   }
 
   at::Tensor lanes_buffer() const {
