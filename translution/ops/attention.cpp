@@ -127,11 +127,17 @@ Gradients backward_portable(const OptionalTensor& d_out, const OptionalTensor& d
                             const OptionalTensorList& list, const OptionalTensor& runs,
                             const OptionalTensor& rows, const OptionalTensor& keep, int64_t heads,
                             double scale, bool causal, int64_t needs) {
-  return without_undefined(
-      attention_backward_portable(value_or_undefined(d_out), value_or_undefined(d_relative_out),
-                                  attention, to_terms(list),
-                                  to_setting(runs, rows, keep, heads, scale, causal), needs),
-      attention.options());
+  const int64_t joined =
+      (needs & kJoinK ? int64_t{1} << kRelK : 0) | (needs & kJoinV ? int64_t{1} << kRelV : 0);
+  auto grads = attention_backward_portable(
+      value_or_undefined(d_out), value_or_undefined(d_relative_out), attention, to_terms(list),
+      to_setting(runs, rows, keep, heads, scale, causal), needs | joined);
+  for (const int term : {kRelK, kRelV}) {
+    if (!((joined >> term) & 1)) continue;
+    grads[kRelQ] = grads[kRelQ] + grads[term];
+    grads[term] = at::Tensor();
+  }
+  return without_undefined(grads, attention.options());
 }
 
 Gradients backward_cpu(const OptionalTensor& d_out, const OptionalTensor& d_relative_out,
@@ -200,6 +206,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     saved.insert(saved.end(), {setting.runs, setting.rows, setting.keep, attention, kept});
     ctx->save_for_backward(saved);
     ctx->saved_data["present"] = present;
+    ctx->saved_data["joins"] = find_joins(restore_absent(tensors, present));
     ctx->saved_data["heads"] = setting.heads;
     ctx->saved_data["scale"] = setting.scale;
     ctx->saved_data["causal"] = setting.causal;
@@ -220,7 +227,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
                                    ctx->saved_data["scale"].toDouble(),
                                    ctx->saved_data["causal"].toBool()};
     const bool relative = terms.rel_v.defined() || terms.table_v.defined();
-    const int64_t needs = needed_terms(ctx, present);
+    const int64_t needs = joined(needed_terms(ctx, present), ctx->saved_data["joins"].toInt());
     const auto grads = call_backward(terms.v.defined() ? d_outputs[0] : at::Tensor(),
                                      relative ? d_outputs[1] : at::Tensor(), rest[3], rest[4],
                                      terms, setting, needs);
@@ -232,6 +239,19 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   }
 
  private:
+  static int64_t find_joins(const AttentionTerms& t) {
+    if (!t.rel_q.defined()) return 0;
+    return (t.rel_k.is_same(t.rel_q) ? kJoinK : 0) | (t.rel_v.is_same(t.rel_q) ? kJoinV : 0);
+  }
+
+  // Terms that are one tensor are needed or not needed together.
+  static int64_t joined(int64_t needs, int64_t joins) {
+    if (!((needs >> kRelQ) & 1)) return needs;
+    if (joins & kJoinK) needs &= ~(int64_t{1} << kRelK);
+    if (joins & kJoinV) needs &= ~(int64_t{1} << kRelV);
+    return needs | joins;
+  }
+
   static int64_t needed_terms(AutogradContext* ctx, int64_t present) {
     int64_t needs = 0;
     size_t edge = 0;

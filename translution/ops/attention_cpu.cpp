@@ -91,42 +91,41 @@ class Fused {
 
   TermGradients backward(const at::Tensor& d_out, const at::Tensor& d_relative_out,
                          const at::Tensor& attention, const at::Tensor& kept, int64_t needs) {
-    const auto wants = [needs](int term) { return ((needs >> term) & 1) != 0; };
     TermGradients grads;
+    needs_ = needs;
     const auto weights = with_keep(attention);
+    at::Tensor joined;  // accumulator of the features that are one tensor
     at::Tensor d_maps, d_lanes;
-    if (terms_.v.defined()) d_maps = content_values_backward(weights, d_out, wants(kV), grads[kV]);
+    if (terms_.v.defined()) d_maps = content_values_backward(weights, d_out, grads[kV]);
     if (rel_v_.defined()) {
-      Gradient dv(*this, rel_v_, table_v_, wants(kRelV), wants(kTableV));
+      Gradient dv(*this, rel_v_, table_v_, kRelV, needs & kJoinV ? &joined : nullptr);
       d_lanes = relative_values_backward(weights, d_relative_out, dv);
-      dv.finish(grads[kRelV], grads[kTableV]);
+      dv.finish(grads);
     }
-    at::Tensor ds_maps, ds_lanes;
     if (pairwise()) {
       if (!d_lanes.defined()) d_lanes = lanes_buffer();
       if (d_maps.defined()) add_maps(d_maps, 1, d_lanes);
       if (setting_.keep.defined()) d_lanes.mul_(pair_major(setting_.keep));
       softmax_lanes_backward(pair_major(attention), d_lanes);
-      ds_lanes = d_lanes;
-      if (terms_.q.defined()) ds_maps = to_maps(ds_lanes);
+      if (terms_.q.defined()) d_maps = to_maps(d_lanes.permute({2, 3, 0, 1}));
     } else {
       if (setting_.keep.defined()) d_maps.mul_(setting_.keep);
       softmax_maps_backward(attention.contiguous(), d_maps);
-      ds_maps = d_maps;
       if (terms_.bias.defined()) {
-        if (wants(kBias)) grads[kBias] = bias_gradient(ds_maps);
-        ds_maps.mul_(setting_.scale);
+        if (wants(kBias)) grads[kBias] = bias_gradient(d_maps);
+        d_maps.mul_(setting_.scale);
       }
     }
-    if (terms_.q.defined())
-      content_scores_backward(ds_maps, wants(kQ), wants(kK), grads[kQ], grads[kK]);
+    if (terms_.q.defined()) content_scores_backward(d_maps, grads[kQ], grads[kK]);
     if (rel_q_.defined()) {
-      Gradient dq(*this, rel_q_, table_q_, wants(kRelQ), wants(kTableQ));
-      Gradient dk(*this, rel_k_, table_k_, wants(kRelK), wants(kTableK));
-      relative_scores_backward(ds_lanes, kept, dq, dk);
-      dq.finish(grads[kRelQ], grads[kTableQ]);
-      dk.finish(grads[kRelK], grads[kTableK]);
+      const bool joins = (needs & (kJoinK | kJoinV)) != 0;
+      Gradient dq(*this, rel_q_, table_q_, kRelQ, joins ? &joined : nullptr);
+      Gradient dk(*this, rel_k_, table_k_, kRelK, needs & kJoinK ? &joined : nullptr);
+      relative_scores_backward(d_lanes, kept, dq, dk);
+      dq.finish(grads);
+      dk.finish(grads);
     }
+    if (joined.defined()) grads[kRelQ] = merge(joined).transpose(0, 1);
     return grads;
   }
 
@@ -135,6 +134,8 @@ class Fused {
     return a.defined() && b.defined() && a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() &&
            a.strides() == b.strides();
   }
+
+  bool wants(int term) const { return ((needs_ >> term) & 1) != 0; }
 
   // Are there relative matrices, so that scores are kept pair by pair?
   bool pairwise() const { return rel_q_.defined() || rel_v_.defined(); }
@@ -283,7 +284,7 @@ class Fused {
 
   at::Tensor content_values(const at::Tensor& weights) const {
     if (!terms_.v.defined()) return at::empty({0}, options_);
-    const auto v = terms_.v.contiguous(), maps = weights.contiguous();
+    const auto v = terms_.v.contiguous(), maps = to_maps(weights);
     auto out = at::empty({size_.batch, size_.queries, size_.out_width}, options_);
     for_items([&](auto& passes, int64_t begin, int64_t end) {
       passes.values(begin, end, data<T>(maps), data<T>(v), data<T>(out));
@@ -292,11 +293,11 @@ class Fused {
   }
 
   at::Tensor content_values_backward(const at::Tensor& weights, const at::Tensor& d_out,
-                                     bool wants_v, at::Tensor& dv) const {
+                                     at::Tensor& dv) const {
     if (!d_out.defined()) return at::zeros_like(maps_buffer());
-    const auto v = terms_.v.contiguous(), d = d_out.contiguous(), maps = weights.contiguous();
+    const auto v = terms_.v.contiguous(), d = d_out.contiguous(), maps = to_maps(weights);
     auto d_maps = maps_buffer();
-    if (wants_v) dv = at::empty_like(v);
+    if (wants(kV)) dv = at::empty_like(v);
     for_items([&](auto& passes, int64_t begin, int64_t end) {
       passes.values_backward(begin, end, data<T>(maps), data<T>(v), data<T>(d), data<T>(d_maps),
                              data<T>(dv));
@@ -315,11 +316,10 @@ class Fused {
     });
   }
 
-  void content_scores_backward(const at::Tensor& ds, bool wants_q, bool wants_k, at::Tensor& dq,
-                               at::Tensor& dk) const {
+  void content_scores_backward(const at::Tensor& ds, at::Tensor& dq, at::Tensor& dk) const {
     const auto q = terms_.q.contiguous(), k = terms_.k.contiguous();
-    if (wants_q) dq = at::empty_like(q);
-    if (wants_k) dk = at::empty_like(k);
+    if (wants(kQ)) dq = at::empty_like(q);
+    if (wants(kK)) dk = at::empty_like(k);
     for_items([&](auto& passes, int64_t begin, int64_t end) {
       passes.scores_backward(begin, end, data<T>(q), data<T>(k), data<T>(ds), data<T>(dq),
                              data<T>(dk));
@@ -335,12 +335,14 @@ class Fused {
     });
   }
 
-  at::Tensor to_maps(const at::Tensor& lanes) const {
+  // The map [B,H,Nq,N] as stored pair by pair, sample by sample; as it is if it already lies so.
+  at::Tensor to_maps(const at::Tensor& map) const {
+    if (map.is_contiguous() || !map.permute({2, 3, 0, 1}).is_contiguous()) return map.contiguous();
     const auto& ops = kernels::row_ops<T>();
     auto maps = maps_buffer();
     at::parallel_for(0, pair_count(), 256, [&](int64_t begin, int64_t end) {
-      ops.transpose(data<T>(lanes) + begin * lane_count(), end - begin, lane_count(), lane_count(),
-                    1, 0, data<T>(maps) + begin, pair_count());
+      ops.transpose(data<T>(map) + begin * lane_count(), end - begin, lane_count(), lane_count(), 1,
+                    0, data<T>(maps) + begin, pair_count());
     });
     return maps;
   }
@@ -376,30 +378,35 @@ class Fused {
   struct Gradient {
     const Fused& fused;
     kernels::Side<T> side;
-    at::Tensor dx, dtable;
+    int term;               // of the features; the table's is the next
+    at::Tensor own;         // accumulator [shards, N, B, C]
+    const at::Tensor& sum;  // the accumulator used: `own`, or the one joined with other sides
+    at::Tensor dtable;
     std::vector<char> written;
 
-    Gradient(const Fused& fused, const at::Tensor& x, const at::Tensor& table, bool wants_x,
-             bool wants_table)
-        : fused(fused), side(fused.side(x, table)) {
-      if (wants_x)
-        dx = at::zeros({SlotPlan::kShards, x.size(0), x.size(1), x.size(2)}, x.options());
-      if (wants_table && table.defined()) {
+    Gradient(const Fused& fused, const at::Tensor& x, const at::Tensor& table, int term,
+             at::Tensor* joined)
+        : fused(fused), side(fused.side(x, table)), term(term), sum(joined ? *joined : own) {
+      const bool wanted = joined ? !joined->defined() : fused.wants(term);
+      if (wanted)
+        (joined ? *joined : own) =
+            at::zeros({SlotPlan::kShards, x.size(0), x.size(1), x.size(2)}, x.options());
+      if (fused.wants(term + 1) && table.defined()) {
         dtable = at::empty_like(table);
         written.assign(table.size(0), 0);
       }
     }
 
     kernels::SideGradient<T> of(int shard) {
-      return {dx.defined() ? dx[shard].template data_ptr<T>() : nullptr, data<T>(dtable),
+      return {sum.defined() ? sum[shard].template data_ptr<T>() : nullptr, data<T>(dtable),
               written.data()};
     }
 
-    void finish(at::Tensor& dx_out, at::Tensor& dtable_out) {
-      if (dx.defined()) dx_out = fused.merge(dx).transpose(0, 1);
+    void finish(TermGradients& grads) {
+      if (own.defined()) grads[term] = fused.merge(own).transpose(0, 1);
       for (size_t slot = 0; slot < written.size(); ++slot)
         if (!written[slot]) dtable[static_cast<int64_t>(slot)].zero_();
-      dtable_out = dtable;
+      grads[term + 1] = dtable;
     }
   };
 
@@ -431,6 +438,7 @@ class Fused {
   const at::Tensor table_q_, table_k_, table_v_;  // [M,C,R]
   const std::vector<char> open_;
   SlotPlan plan_;
+  int64_t needs_ = 0;  // backward: which gradients
 };
 
 // How many PortableOnly live; one more for a run under TRANSLUTION_IMPL=portable.

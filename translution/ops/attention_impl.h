@@ -19,6 +19,11 @@ inline constexpr at::Tensor AttentionTerms::*kTermFields[] = {
 };
 inline constexpr int kTermCount = sizeof(kTermFields) / sizeof(kTermFields[0]);
 
+/// Beside the bits of the terms in `needs`: rel_k (rel_v) is the same tensor as rel_q, so its
+/// gradient is added to that of rel_q. Saves an accumulator and a sum for the full operation.
+inline constexpr int64_t kJoinK = int64_t{1} << kTermCount;
+inline constexpr int64_t kJoinV = int64_t{1} << (kTermCount + 1);
+
 /// One gradient per term; undefined where not asked for.
 using TermGradients = std::array<at::Tensor, kTermCount>;
 
