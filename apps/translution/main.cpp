@@ -16,6 +16,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  translution list\n"
     "  translution info --model vit-a/12 --method translution --image-size 84\n"
+    "  translution bench op --method translution --cls\n"
     "  translution info --help";
 
 // Exit codes: the call makes no sense, or it does and the work failed.
@@ -29,9 +30,9 @@ class HelpFormatter : public CLI::Formatter {
   HelpFormatter() { column_width(34); }
 
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    const bool root = app->get_parent() == nullptr;
+    const bool last = app->get_subcommands({}).empty();
     std::string text = app->get_description() + "\n\nUsage: " + name +
-                       (root ? " COMMAND [OPTIONS]\n" : " [OPTIONS]\n");
+                       (last ? " [OPTIONS]\n" : " COMMAND [OPTIONS]\n");
     text += make_subcommands(app, CLI::AppFormatMode::Normal);
     auto groups = app->get_groups();
     std::stable_partition(groups.begin(), groups.end(),
@@ -61,40 +62,52 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-std::vector<std::string> command_names(const CLI::App& program) {
+std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const auto* command : program.get_subcommands({})) names.push_back(command->get_name());
+  for (const auto* command : app.get_subcommands({})) names.push_back(command->get_name());
   return names;
 }
 
-const CLI::App& chosen(const CLI::App& program) {
-  const auto commands = program.get_subcommands();
-  return commands.empty() ? program : *commands.front();
+// The command that the call names, as in "bench op": the innermost.
+const CLI::App& chosen(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? app : chosen(*commands.front());
 }
 
-bool belongs_to_a_command(const CLI::App& program, const std::string& option) {
-  const auto commands = program.get_subcommands({});
+// The first of the commands, outermost first, that was given what it does not know.
+const CLI::App& confused(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() || !app.remaining().empty() ? app : confused(*commands.front());
+}
+
+std::string full_name(const CLI::App& app) {
+  const auto* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
+}
+
+bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
+  const auto commands = app.get_subcommands({});
   return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
-    return command->get_option_no_throw(option) != nullptr;
+    return command->get_option_no_throw(option) != nullptr ||
+           belongs_to_a_command(*command, option);
   });
 }
 
 // What to say about the first argument that neither the program nor its command knows.
 std::string describe_extra(const CLI::App& program) {
-  const bool before = !program.remaining().empty();
-  const CLI::App& app = before ? program : chosen(program);
+  const CLI::App& app = confused(program);
   const std::string extra = app.remaining().front();
   const std::string option = extra.substr(0, extra.find('='));
-  if (extra.front() == '-' && before && belongs_to_a_command(program, option))
+  if (extra.front() == '-' && belongs_to_a_command(app, option))
     return join("option ", option, " goes after the command");
   if (extra.front() == '-')
     return join("unknown option ", option, "; did you mean ",
                 nearest_name(option, option_names(app)), "?");
-  if (program.get_subcommands().empty())
-    return join("unknown command '", extra, "'; did you mean '",
-                nearest_name(extra, command_names(program)), "'?");
-  return join("unexpected argument '", extra, "'; see translution ", chosen(program).get_name(),
-              " --help");
+  const auto commands = command_names(app);
+  if (!commands.empty() && app.get_subcommands().empty())
+    return join("unknown command '", extra, "'; did you mean '", nearest_name(extra, commands),
+                "'?");
+  return join("unexpected argument '", extra, "'; see ", full_name(chosen(program)), " --help");
 }
 
 // CLI11 puts the option in front: "--model: 1 required NAME missing", "json was given a …".
@@ -113,14 +126,14 @@ void set_up(CLI::App& program) {
   program.set_version_flag("--version", kVersion, "print the versions of program and LibTorch");
   program.footer(kExamples);
   program.require_subcommand(0, 1);
-  for (const auto add : {add_list, add_info}) add(program);
+  for (const auto add : {add_list, add_info, add_bench}) add(program);
   for (auto* command : program.get_subcommands({})) command->group("Commands");
 }
 
 int parse_and_run(CLI::App& program, int argc, char** argv) {
   try {
     program.parse(argc, argv);
-    if (!program.get_subcommands().empty()) return 0;
+    if (chosen(program).get_subcommands({}).empty()) return 0;
     fmt::print(stderr, "{}", program.help());
     return kUsage;
   } catch (const CLI::CallForHelp&) {

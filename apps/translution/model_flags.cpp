@@ -23,6 +23,8 @@ struct FlagGroup {
   std::vector<Flag> flags;
 };
 
+using FlagGroups = std::vector<FlagGroup>;
+
 template <typename Choice, size_t count>
 std::string choices(const Named<Choice> (&table)[count]) {
   std::string text;
@@ -38,9 +40,31 @@ std::optional<int64_t> to_number(const std::string& text) {
   return number;
 }
 
+// "84x60" as 84, 60; nothing where that is not all there is.
+std::optional<std::vector<int64_t>> to_numbers(const std::string& text) {
+  std::vector<int64_t> numbers;
+  for (size_t begin = 0, cross = 0; cross != std::string::npos; begin = cross + 1) {
+    cross = text.find('x', begin);
+    const auto number = to_number(text.substr(begin, cross - begin));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 const ModelOptions& defaults() {
   static const ModelOptions options;
   return options;
+}
+
+FlagGroup input_flags() {
+  return {"Model",
+          std::nullopt,
+          {
+              {"--input-embedding", choices(kSwitch),
+               "a vector per place added to the input (as the method has it)",
+               [](ModelOptions& o, const Value& v) { o.input_embedding = v.on(); }},
+          }};
 }
 
 FlagGroup image_flags() {
@@ -97,9 +121,6 @@ FlagGroup position_flags() {
            [](ModelOptions& o, const Value& v) { o.position.rotary = v.on(); }},
           {"--kernel-size", "N", join("side of a convolution's window (", d.kernel_size, ")"),
            [](ModelOptions& o, const Value& v) { o.position.kernel_size = v.number(); }},
-          {"--input-embedding", choices(kSwitch),
-           "a vector per place added to the input (as the method has it)",
-           [](ModelOptions& o, const Value& v) { o.input_embedding = v.on(); }},
       }};
 }
 
@@ -133,10 +154,40 @@ FlagGroup hybrid_flags() {
           }};
 }
 
-const std::vector<FlagGroup>& groups() {
-  static const std::vector<FlagGroup> all = {position_flags(), alpha_flags(), hybrid_flags(),
-                                             image_flags(), text_flags()};
-  return all;
+const FlagGroups& position_groups() {
+  static const FlagGroups groups = {position_flags(), alpha_flags()};
+  return groups;
+}
+
+const FlagGroups& model_groups() {
+  static const FlagGroups groups = {input_flags(),  position_flags(), alpha_flags(),
+                                    hybrid_flags(), image_flags(),    text_flags()};
+  return groups;
+}
+
+std::vector<const CLI::Option*> add(const FlagGroups& groups, CLI::App& command) {
+  std::vector<const CLI::Option*> options;
+  for (const auto& group : groups)
+    for (const auto& flag : group.flags)
+      options.push_back(command.add_option(flag.name)
+                            ->type_name(flag.wants)
+                            ->description(flag.help)
+                            ->group(group.title));
+  return options;
+}
+
+// `options` are those that `add` gave for the groups.
+void read(const FlagGroups& groups, const std::vector<const CLI::Option*>& options,
+          ModelOptions& model) {
+  auto option = options.begin();
+  for (const auto& group : groups)
+    for (const auto& flag : group.flags) {
+      const auto* given = *option++;
+      if (given->count() == 0) continue;
+      require(group.family.value_or(model.family) == model.family, flag.name, " is not for ",
+              model.name(), "; it belongs to ", group.title);
+      flag.set(model, Value(*given));
+    }
 }
 
 }  // namespace
@@ -151,47 +202,57 @@ int64_t Value::number() const {
   return *number;
 }
 
+int64_t Value::number(int64_t least, int64_t most) const {
+  const int64_t value = number();
+  require(least <= value && value <= most, option, " wants ", least, " to ", most, ", got ", value);
+  return value;
+}
+
 bool Value::on() const { return parse_name((option + " value").c_str(), kSwitch, text); }
 
 std::vector<int64_t> Value::sides() const {
-  const size_t cross = text.find('x');
-  const auto height = to_number(text.substr(0, cross));
-  const auto width = cross == std::string::npos ? height : to_number(text.substr(cross + 1));
-  require(height && width, option, " wants pixels such as 84 or 84x60, got '", text, "'");
-  return {*height, *width};
+  const auto sides = to_numbers(text);
+  require(sides && sides->size() <= 2, option, " wants pixels such as 84 or 84x60, got '", text,
+          "'");
+  return {sides->front(), sides->back()};
 }
 
-ModelFlags::ModelFlags(CLI::App& command) {
-  options_.push_back(command.add_option("--model")
-                         ->type_name("NAME")
-                         ->description("with patch size or length: vit-a/12, gpt-a-160")
-                         ->group("Model"));
-  for (const auto& group : groups())
-    for (const auto& flag : group.flags)
-      options_.push_back(command.add_option(flag.name)
-                             ->type_name(flag.wants)
-                             ->description(flag.help)
-                             ->group(group.title));
+std::vector<int64_t> Value::grid() const {
+  const auto sides = to_numbers(text);
+  require(sides.has_value(), option, " wants sides such as 160, 7x7 or 4x7x7, got '", text, "'");
+  return *sides;
 }
+
+int64_t number_or(int64_t fallback, const CLI::Option& option, int64_t most) {
+  return option.count() > 0 ? Value(option).number(1, most) : fallback;
+}
+
+PositionFlags::PositionFlags(CLI::App& command) : options_(add(position_groups(), command)) {}
+
+Position PositionFlags::read() const {
+  ModelOptions model;
+  cli::read(position_groups(), options_, model);
+  return model.position;
+}
+
+ModelFlags::ModelFlags(CLI::App& command)
+    : model_(command.add_option("--model")
+                 ->type_name("NAME")
+                 ->description("with patch size or length: vit-a/12, gpt-a-160")
+                 ->group("Model")),
+      options_(add(model_groups(), command)) {}
 
 ModelOptions ModelFlags::read() const {
-  auto option = options_.begin();
-  require((*option)->count() > 0,
-          "--model is missing; wanted a name such as vit-a/12 or gpt-a-160");
-  auto model = ModelOptions::named(Value(**option).text);
-  for (const auto& group : groups())
-    for (const auto& flag : group.flags) {
-      if ((*++option)->count() == 0) continue;
-      require(group.family.value_or(model.family) == model.family, flag.name, " is not for ",
-              model.name(), "; it belongs to ", group.title);
-      flag.set(model, Value(**option));
-    }
+  require(model_->count() > 0, "--model is missing; wanted a name such as vit-a/12 or gpt-a-160");
+  auto model = ModelOptions::named(Value(*model_).text);
+  cli::read(model_groups(), options_, model);
   model.check();
   return model;
 }
 
 std::vector<std::string> ModelFlags::given() const {
   std::vector<std::string> names;
+  if (model_->count() > 0) names.push_back(model_->get_name());
   for (const auto* option : options_)
     if (option->count() > 0) names.push_back(option->get_name());
   return names;

@@ -1,14 +1,9 @@
-// Runs the real program, at TRANSLUTION_PROGRAM, as a shell would.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/apps/program.h"
 #include "translution/paper/tables.h"
 
 namespace translution {
@@ -19,42 +14,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
-
-struct Outcome {
-  int code;
-  std::string out, err;
-};
-
-std::string read_all(FILE* pipe) {
-  std::string text;
-  for (int letter; (letter = std::fgetc(pipe)) != EOF;) text += static_cast<char>(letter);
-  return text;
-}
-
-std::string take_file(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  std::remove(path.c_str());
-  return text.str();
-}
-
-Outcome run(const std::string& arguments) {
-  const std::string errors = testing::TempDir() + "cli_test." + std::to_string(getpid());
-  const std::string command = TRANSLUTION_PROGRAM " " + arguments + " 2>" + errors;
-  FILE* pipe = popen(command.c_str(), "r");
-  const std::string out = read_all(pipe);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out, take_file(errors)};
-}
-
-std::string output_of(const std::string& arguments) {
-  const auto outcome = run(arguments);
-  EXPECT_EQ(outcome.code, 0) << arguments;
-  EXPECT_THAT(outcome.err, IsEmpty()) << arguments;
-  return outcome.out;
-}
-
-json json_of(const std::string& arguments) { return json::parse(output_of(arguments + " --json")); }
 
 json info_of(const std::string& options) {
   const json rows = json_of("info " + options);
@@ -271,11 +230,6 @@ TEST(Version, NamesProgramAndLibTorch) {
 
 // --------------------------------------------------------------------------------- errors
 
-struct WrongCall {
-  const char* arguments;
-  const char* message;
-};
-
 const WrongCall kWrongCalls[] = {
     {"inof", "unknown command 'inof'; did you mean 'info'?"},
     {"''", "unknown command ''; did you mean 'list'?"},
@@ -325,12 +279,7 @@ const WrongCall kWrongCalls[] = {
 };
 
 TEST(WrongCalls, GetOneLineAndCodeTwo) {
-  for (const auto& [arguments, message] : kWrongCalls) {
-    const auto outcome = run(arguments);
-    EXPECT_EQ(outcome.code, 2) << arguments;
-    EXPECT_EQ(outcome.err, std::string("translution: ") + message + "\n") << arguments;
-    EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
-  }
+  for (const auto& call : kWrongCalls) expect_refused(call);
 }
 
 TEST(Output, FailsWithCodeOneWhenItCannotBeWritten) {

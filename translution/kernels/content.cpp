@@ -12,16 +12,6 @@ ContentPasses<T>::ContentPasses(const Shape& shape)
       ops_(row_ops<T>()),
       turned_(new T[shape.tokens * std::max(shape.width, shape.value_width)]) {}
 
-template <typename T>
-const T* ContentPasses<T>::head(const T* x, int64_t item, int64_t rows, int64_t width) const {
-  return x + (item / shape_.heads * rows * shape_.heads + item % shape_.heads) * width;
-}
-
-template <typename T>
-T* ContentPasses<T>::head(T* x, int64_t item, int64_t rows, int64_t width) const {
-  return x + (item / shape_.heads * rows * shape_.heads + item % shape_.heads) * width;
-}
-
 // [rows, width] -> [width, rows]. The libraries multiply small matrices half again as fast when the
 // right one is not transposed (50 x 64 x 50: 74 against 111 GFLOP/s), which pays for this.
 template <typename T>
@@ -31,48 +21,53 @@ const T* ContentPasses<T>::transposed(const T* x, int64_t rows, int64_t row_stri
 }
 
 template <typename T>
-void ContentPasses<T>::scores(int64_t begin, int64_t end, const T* q, const T* k, T* maps) {
-  const auto [H, Nq, N, D, F] = shape_;
+void ContentPasses<T>::scores(int64_t begin, int64_t end, Features<const T> q, Features<const T> k,
+                              T* maps) {
+  const int64_t Nq = shape_.queries, N = shape_.tokens, D = shape_.width;
   for (int64_t item = begin; item < end; ++item)
-    gemm<T>(false, false, Nq, N, D, head(q, item, Nq, D), H * D,
-            transposed(head(k, item, N, D), N, H * D, D), N, 0, maps + item * map_size(), N);
+    gemm<T>(false, false, Nq, N, D, head(q, item, D), q.row_stride,
+            transposed(head(k, item, D), N, k.row_stride, D), N, 0, maps + item * map_size(), N);
 }
 
 template <typename T>
-void ContentPasses<T>::values(int64_t begin, int64_t end, const T* maps, const T* v, T* out) {
-  const auto [H, Nq, N, D, F] = shape_;
+void ContentPasses<T>::values(int64_t begin, int64_t end, const T* maps, Features<const T> v,
+                              Features<T> out) {
+  const int64_t Nq = shape_.queries, N = shape_.tokens, F = shape_.value_width;
   for (int64_t item = begin; item < end; ++item)
-    gemm<T>(false, false, Nq, F, N, maps + item * map_size(), N, head(v, item, N, F), H * F, 0,
-            head(out, item, Nq, F), H * F);
+    gemm<T>(false, false, Nq, F, N, maps + item * map_size(), N, head(v, item, F), v.row_stride, 0,
+            head(out, item, F), out.row_stride);
 }
 
 template <typename T>
-void ContentPasses<T>::values_backward(int64_t begin, int64_t end, const T* maps, const T* v,
-                                       const T* d_out, T* d_maps, T* dv) {
-  const auto [H, Nq, N, D, F] = shape_;
+void ContentPasses<T>::values_backward(int64_t begin, int64_t end, const T* maps,
+                                       Features<const T> v, Features<const T> d_out, T* d_maps,
+                                       Features<T> dv) {
+  const int64_t Nq = shape_.queries, N = shape_.tokens, F = shape_.value_width;
   for (int64_t item = begin; item < end; ++item) {
-    const T* d = head(d_out, item, Nq, F);
+    const T* d = head(d_out, item, F);
     if (d_maps)
-      gemm<T>(false, false, Nq, N, F, d, H * F, transposed(head(v, item, N, F), N, H * F, F), N, 0,
-              d_maps + item * map_size(), N);
-    if (dv)
-      gemm<T>(true, false, N, F, Nq, maps + item * map_size(), N, d, H * F, 0, head(dv, item, N, F),
-              H * F);
+      gemm<T>(false, false, Nq, N, F, d, d_out.row_stride,
+              transposed(head(v, item, F), N, v.row_stride, F), N, 0, d_maps + item * map_size(),
+              N);
+    if (dv.data)
+      gemm<T>(true, false, N, F, Nq, maps + item * map_size(), N, d, d_out.row_stride, 0,
+              head(dv, item, F), dv.row_stride);
   }
 }
 
 template <typename T>
-void ContentPasses<T>::scores_backward(int64_t begin, int64_t end, const T* q, const T* k,
-                                       const T* d_scores, T* dq, T* dk) {
-  const auto [H, Nq, N, D, F] = shape_;
+void ContentPasses<T>::scores_backward(int64_t begin, int64_t end, Features<const T> q,
+                                       Features<const T> k, const T* d_scores, Features<T> dq,
+                                       Features<T> dk) {
+  const int64_t Nq = shape_.queries, N = shape_.tokens, D = shape_.width;
   for (int64_t item = begin; item < end; ++item) {
     const T* ds = d_scores + item * map_size();
-    if (dq)
-      gemm<T>(false, false, Nq, D, N, ds, N, head(k, item, N, D), H * D, 0, head(dq, item, Nq, D),
-              H * D);
-    if (dk)
-      gemm<T>(true, false, N, D, Nq, ds, N, head(q, item, Nq, D), H * D, 0, head(dk, item, N, D),
-              H * D);
+    if (dq.data)
+      gemm<T>(false, false, Nq, D, N, ds, N, head(k, item, D), k.row_stride, 0, head(dq, item, D),
+              dq.row_stride);
+    if (dk.data)
+      gemm<T>(true, false, N, D, Nq, ds, N, head(q, item, D), q.row_stride, 0, head(dk, item, D),
+              dk.row_stride);
   }
 }
 

@@ -7,9 +7,16 @@
 
 namespace translution::kernels {
 
-/// Content attention of one sample and head at a time, on the calling thread. Features are
-/// batch-major [B,tokens,heads*D]; a head is read and written where it lies, with row stride
-/// heads*D. Maps are [B,heads,Nq,N]. `items` are sample * heads + head.
+/// Features [B,rows,heads*D] of which only the channels must lie together: a part of a wider
+/// projection is read where it is.
+template <typename T>
+struct Features {
+  T* data = nullptr;  ///< null: not wanted
+  int64_t batch_stride = 0, row_stride = 0;
+};
+
+/// Content attention of one sample and head at a time, on the calling thread. A head is read
+/// and written where it lies. Maps are [B,heads,Nq,N]. `items` are sample * heads + head.
 template <typename T>
 class ContentPasses {
  public:
@@ -19,20 +26,22 @@ class ContentPasses {
   explicit ContentPasses(const Shape& shape);
 
   /// maps = q k^T for the items [begin, end).
-  void scores(int64_t begin, int64_t end, const T* q, const T* k, T* maps);
+  void scores(int64_t begin, int64_t end, Features<const T> q, Features<const T> k, T* maps);
   /// out = maps v.
-  void values(int64_t begin, int64_t end, const T* maps, const T* v, T* out);
+  void values(int64_t begin, int64_t end, const T* maps, Features<const T> v, Features<T> out);
   /// d_maps = d_out v^T, and dv = maps^T d_out; either may be null.
-  void values_backward(int64_t begin, int64_t end, const T* maps, const T* v, const T* d_out,
-                       T* d_maps, T* dv);
+  void values_backward(int64_t begin, int64_t end, const T* maps, Features<const T> v,
+                       Features<const T> d_out, T* d_maps, Features<T> dv);
   /// dq = d_scores k, dk = d_scores^T q; either may be null.
-  void scores_backward(int64_t begin, int64_t end, const T* q, const T* k, const T* d_scores, T* dq,
-                       T* dk);
+  void scores_backward(int64_t begin, int64_t end, Features<const T> q, Features<const T> k,
+                       const T* d_scores, Features<T> dq, Features<T> dk);
 
  private:
   const T* transposed(const T* x, int64_t rows, int64_t row_stride, int64_t width);
-  T* head(T* x, int64_t item, int64_t rows, int64_t width) const;
-  const T* head(const T* x, int64_t item, int64_t rows, int64_t width) const;
+  template <typename U>
+  U* head(const Features<U>& x, int64_t item, int64_t width) const {
+    return x.data + item / shape_.heads * x.batch_stride + item % shape_.heads * width;
+  }
   int64_t map_size() const { return shape_.queries * shape_.tokens; }
 
   const Shape shape_;

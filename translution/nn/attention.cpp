@@ -8,6 +8,7 @@
 
 #include "translution/core/error.h"
 #include "translution/ops/convolution.h"
+#include "translution/ops/large.h"
 #include "translution/ops/rotary.h"
 #include "translution/ops/runs.h"
 
@@ -148,7 +149,7 @@ AttentionImpl::AttentionImpl(AttentionOptions options_) : options(std::move(opti
 void AttentionImpl::reset() {
   const auto specs = attention_parameters(options);
   for (const auto& spec : specs) {
-    auto parameter = register_parameter(spec.name, torch::empty(spec.shape));
+    auto parameter = register_parameter(spec.name, large_empty(spec.shape, torch::kFloat));
     start(spec, parameter);
   }
   const int64_t width = options.heads() * options.dim_head();

@@ -211,6 +211,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     ctx->saved_data["scale"] = setting.scale;
     ctx->saved_data["causal"] = setting.causal;
     ctx->mark_non_differentiable({attention, kept});
+    ctx->set_materialize_grads(false);  // or zeros as large as `kept` would be made for it
     return {out, relative_out, attention, kept};
   }
 

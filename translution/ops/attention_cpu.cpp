@@ -2,15 +2,17 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "translution/kernels/content.h"
 #include "translution/kernels/relative.h"
+#include "translution/ops/large.h"
+#include "translution/ops/parallel.h"
 #include "translution/ops/runs.h"
 
 namespace translution {
@@ -34,6 +36,18 @@ T* data(const at::Tensor& x) {
   return x.defined() && x.numel() > 0 ? x.data_ptr<T>() : nullptr;
 }
 
+// Features whose rows the content kernels can read: as they are, or else a copy.
+at::Tensor readable(const at::Tensor& x) {
+  const bool in_order = x.defined() && x.stride(2) == 1 && x.stride(1) >= x.size(2);
+  return in_order ? x : contiguous(x);
+}
+
+template <typename T>
+kernels::Features<T> features(const at::Tensor& x) {
+  if (!x.defined()) return {};
+  return {data<std::remove_const_t<T>>(x), x.stride(0), x.stride(1)};
+}
+
 // 1 where row i may see token j.
 std::vector<char> open_pairs(const AttentionSetting& setting, const AttentionSizes& size) {
   std::vector<char> open(size.queries * size.tokens, setting.runs.defined() ? 0 : 1);
@@ -49,6 +63,8 @@ std::vector<char> open_pairs(const AttentionSetting& setting, const AttentionSiz
   }
   return open;
 }
+
+constexpr int64_t kWideChannels = 64;
 
 // One call: its sizes, its plan, and the passes over slots and heads, each spread over the threads.
 template <typename T>
@@ -157,7 +173,7 @@ class Fused {
   }
 
   at::Tensor lanes_buffer() const {
-    return at::zeros({size_.queries, size_.tokens, size_.batch, size_.heads}, options_);
+    return large_zeros({size_.queries, size_.tokens, size_.batch, size_.heads}, options_);
   }
 
   at::Tensor with_keep(const at::Tensor& attention) const {
@@ -166,9 +182,9 @@ class Fused {
 
   template <typename Pass>
   void for_shards(const Pass& pass) const {
-    at::parallel_for(0, SlotPlan::kShards, 1, [&](int64_t begin, int64_t end) {
-      RelativePasses<T> passes(plan_, kernel_sizes());
-      for (int64_t shard = begin; shard < end; ++shard) pass(passes, static_cast<int>(shard));
+    parallel_each(SlotPlan::kShards, [&] {
+      return [&, passes = std::make_shared<RelativePasses<T>>(plan_, kernel_sizes())](
+                 int64_t shard) { pass(*passes, static_cast<int>(shard)); };
     });
   }
 
@@ -262,32 +278,35 @@ class Fused {
 
   template <typename Pass>
   void for_items(const Pass& pass) const {
-    at::parallel_for(0, item_count(), 1, [&](int64_t begin, int64_t end) {
-      kernels::ContentPasses<T> passes(content_shape());
-      pass(passes, begin, end);
+    constexpr int64_t kItems = 8;  // at a time
+    parallel_each((item_count() + kItems - 1) / kItems, [&] {
+      return
+          [&, passes = std::make_shared<kernels::ContentPasses<T>>(content_shape())](int64_t part) {
+            pass(*passes, part * kItems, std::min(item_count(), (part + 1) * kItems));
+          };
     });
   }
 
   at::Tensor maps_buffer() const {
-    return at::empty({size_.batch, size_.heads, size_.queries, size_.tokens}, options_);
+    return large_empty({size_.batch, size_.heads, size_.queries, size_.tokens}, options_);
   }
 
   at::Tensor content_scores() const {
     if (!terms_.q.defined()) return {};
-    const auto q = terms_.q.contiguous(), k = terms_.k.contiguous();
+    const auto q = readable(terms_.q), k = readable(terms_.k);
     auto maps = maps_buffer();
     for_items([&](auto& passes, int64_t begin, int64_t end) {
-      passes.scores(begin, end, data<T>(q), data<T>(k), data<T>(maps));
+      passes.scores(begin, end, features<const T>(q), features<const T>(k), data<T>(maps));
     });
     return maps;
   }
 
   at::Tensor content_values(const at::Tensor& weights) const {
     if (!terms_.v.defined()) return at::empty({0}, options_);
-    const auto v = terms_.v.contiguous(), maps = to_maps(weights);
+    const auto v = readable(terms_.v), maps = to_maps(weights);
     auto out = at::empty({size_.batch, size_.queries, size_.out_width}, options_);
     for_items([&](auto& passes, int64_t begin, int64_t end) {
-      passes.values(begin, end, data<T>(maps), data<T>(v), data<T>(out));
+      passes.values(begin, end, data<T>(maps), features<const T>(v), features<T>(out));
     });
     return out;
   }
@@ -295,12 +314,12 @@ class Fused {
   at::Tensor content_values_backward(const at::Tensor& weights, const at::Tensor& d_out,
                                      at::Tensor& dv) const {
     if (!d_out.defined()) return at::zeros_like(maps_buffer());
-    const auto v = terms_.v.contiguous(), d = d_out.contiguous(), maps = to_maps(weights);
+    const auto v = readable(terms_.v), d = readable(d_out), maps = to_maps(weights);
     auto d_maps = maps_buffer();
-    if (wants(kV)) dv = at::empty_like(v);
+    if (wants(kV)) dv = at::empty(v.sizes(), options_);
     for_items([&](auto& passes, int64_t begin, int64_t end) {
-      passes.values_backward(begin, end, data<T>(maps), data<T>(v), data<T>(d), data<T>(d_maps),
-                             data<T>(dv));
+      passes.values_backward(begin, end, data<T>(maps), features<const T>(v), features<const T>(d),
+                             data<T>(d_maps), features<T>(dv));
     });
     return d_maps;
   }
@@ -317,12 +336,12 @@ class Fused {
   }
 
   void content_scores_backward(const at::Tensor& ds, at::Tensor& dq, at::Tensor& dk) const {
-    const auto q = terms_.q.contiguous(), k = terms_.k.contiguous();
-    if (wants(kQ)) dq = at::empty_like(q);
-    if (wants(kK)) dk = at::empty_like(k);
+    const auto q = readable(terms_.q), k = readable(terms_.k);
+    if (wants(kQ)) dq = at::empty(q.sizes(), options_);
+    if (wants(kK)) dk = at::empty(k.sizes(), options_);
     for_items([&](auto& passes, int64_t begin, int64_t end) {
-      passes.scores_backward(begin, end, data<T>(q), data<T>(k), data<T>(ds), data<T>(dq),
-                             data<T>(dk));
+      passes.scores_backward(begin, end, features<const T>(q), features<const T>(k), data<T>(ds),
+                             features<T>(dq), features<T>(dk));
     });
   }
 
@@ -354,8 +373,10 @@ class Fused {
     if (!rel_q_.defined()) return lanes;
     const auto q = side(rel_q_, table_q_), k = side(rel_k_, table_k_);
     const int64_t count = kernels::kept_offsets(plan_, size_.batch, q.width).back();
-    if (count * static_cast<int64_t>(sizeof(T)) <= setting_.workspace)
-      kept = at::empty({count}, options_);
+    // A number that took few products to make is made again sooner than it is read from memory.
+    const bool worth_keeping = std::max(q.channels, k.channels) >= kWideChannels;
+    if (worth_keeping && count * static_cast<int64_t>(sizeof(T)) <= setting_.workspace)
+      kept = large_empty({count}, options_);
     for_shards([&](auto& passes, int shard) {
       passes.scores(shard, q, k, data<T>(kept), data<T>(lanes));
     });
@@ -367,7 +388,7 @@ class Fused {
     if (!rel_v_.defined()) return at::empty({0}, options_);
     const auto v = side(rel_v_, table_v_);
     const auto lanes = pair_major(weights);
-    auto out = at::zeros({SlotPlan::kShards, size_.queries, size_.batch, v.width}, options_);
+    auto out = large_zeros({SlotPlan::kShards, size_.queries, size_.batch, v.width}, options_);
     for_shards([&](auto& passes, int shard) {
       passes.values(shard, v, data<T>(lanes), out[shard].template data_ptr<T>());
     });
@@ -390,9 +411,9 @@ class Fused {
       const bool wanted = joined ? !joined->defined() : fused.wants(term);
       if (wanted)
         (joined ? *joined : own) =
-            at::zeros({SlotPlan::kShards, x.size(0), x.size(1), x.size(2)}, x.options());
+            large_zeros({SlotPlan::kShards, x.size(0), x.size(1), x.size(2)}, x.options());
       if (fused.wants(term + 1) && table.defined()) {
-        dtable = at::empty_like(table);
+        dtable = large_empty(table.sizes(), table.options());
         written.assign(table.size(0), 0);
       }
     }

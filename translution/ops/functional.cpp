@@ -56,6 +56,35 @@ struct Call {
     check.splits(name, weight, options.heads);
   }
 
+  // Features times each weight, into `out`: of the query rows, and of all tokens. One product for
+  // all of them, which is faster than one each and needs one sum for the gradient of x.
+  struct Projection {
+    at::Tensor weight;
+    at::Tensor* out;
+  };
+
+  void project(std::vector<Projection> of_queries, std::vector<Projection> of_tokens) const {
+    if (!options.rows.defined()) {
+      of_tokens.insert(of_tokens.end(), of_queries.begin(), of_queries.end());
+      of_queries.clear();
+    }
+    project_rows(queries, of_queries);
+    project_rows(x, of_tokens);
+  }
+
+  static void project_rows(const at::Tensor& rows, const std::vector<Projection>& projections) {
+    if (projections.empty()) return;
+    std::vector<at::Tensor> weights;
+    std::vector<int64_t> widths;
+    for (const auto& projection : projections) {
+      weights.push_back(projection.weight);
+      widths.push_back(projection.weight.size(1));
+    }
+    const auto product = at::matmul(rows, weights.size() == 1 ? weights[0] : at::cat(weights, 1));
+    const auto parts = product.split_with_sizes(widths, -1);
+    for (size_t p = 0; p < parts.size(); ++p) *projections[p].out = parts[p];
+  }
+
   at::Tensor rotate(const at::Tensor& q, bool at_rows) const {
     if (!options.angles.defined()) return q;
     TORCH_CHECK(options.angles.dim() == 2 && options.angles.size(0) == x.size(1), check.op(),
@@ -97,12 +126,13 @@ int64_t width_of(const at::Tensor& weight) {
   return weight.defined() && weight.dim() > 0 ? weight.size(-1) : 0;
 }
 
-// The relative side of a role: features and table, or the projection of a shared weight.
-void set_side(const at::Tensor& x, const at::Tensor& weight, at::Tensor& features,
-              at::Tensor& table) {
-  const bool relative = weight.dim() == 3;
-  features = relative ? x : at::matmul(x, weight);
-  if (relative) table = weight;
+// A role of Translution: a table with its features, or a projection still to be made.
+void set_role(const at::Tensor& x, const at::Tensor& weight, at::Tensor& features,
+              at::Tensor& table, std::vector<Call::Projection>& projections) {
+  if (weight.dim() == 3)
+    features = x, table = weight;
+  else
+    projections.push_back({weight, &features});
 }
 
 }  // namespace
@@ -124,21 +154,20 @@ Attended translution(const at::Tensor& x, const RoleWeights& w, const CallOption
       call.shared(name, weight, width);
   }
   AttentionTerms terms;
-  if (w.q.dim() == 3 || w.k.dim() == 3) {
-    TORCH_CHECK(!options.angles.defined(),
-                "translution: rotary angles turn shared queries and keys, but q or k is relative; "
-                "leave the angles out");
-    set_side(call.queries, w.q, terms.rel_q, terms.table_q);
-    set_side(x, w.k, terms.rel_k, terms.table_k);
-  } else {
-    terms.q = call.rotate(at::matmul(call.queries, w.q), true);
-    terms.k = call.rotate(at::matmul(x, w.k), false);
-  }
+  std::vector<Call::Projection> of_queries, of_tokens;
+  const bool relative_scores = w.q.dim() == 3 || w.k.dim() == 3;
   const bool relative_values = w.v.dim() == 3;
-  if (relative_values)
-    set_side(x, w.v, terms.rel_v, terms.table_v);
-  else
-    terms.v = at::matmul(x, w.v);
+  TORCH_CHECK(!relative_scores || !options.angles.defined(),
+              "translution: rotary angles turn shared queries and keys, but q or k is relative; "
+              "leave the angles out");
+  set_role(call.queries, w.q, relative_scores ? terms.rel_q : terms.q, terms.table_q, of_queries);
+  set_role(x, w.k, relative_scores ? terms.rel_k : terms.k, terms.table_k, of_tokens);
+  set_role(x, w.v, relative_values ? terms.rel_v : terms.v, terms.table_v, of_tokens);
+  call.project(of_queries, of_tokens);
+  if (!relative_scores) {
+    terms.q = call.rotate(terms.q, true);
+    terms.k = call.rotate(terms.k, false);
+  }
   const auto result = call.attend(terms, score_scale(width, options.heads));
   return call.finish(relative_values ? result.relative_out : result.out, result);
 }
@@ -178,24 +207,29 @@ Attended alpha_translution(const at::Tensor& x, const AlphaWeights& w, const Cal
               "alpha_translution: rotary angles turn shared queries and keys; here there are none");
   AttentionTerms terms;
   double scale = score_scale(width, options.heads);
+  std::vector<Call::Projection> of_queries, of_tokens;
   if (shared) {
-    terms.q = call.rotate(at::matmul(call.queries, w.shared.q), true);
-    terms.k = call.rotate(at::matmul(x, w.shared.k), false);
-    terms.v = at::matmul(x, w.shared.v);
+    of_queries.push_back({w.shared.q, &terms.q});
+    of_tokens.push_back({w.shared.k, &terms.k});
+    of_tokens.push_back({w.shared.v, &terms.v});
     if (small_scores && mixing == Mixing::mean) scale /= 2;
   }
   if (small_scores) {
     const bool relative = w.table.q.defined() || w.table.k.defined();
-    auto& q = relative ? terms.rel_q : terms.q;  // without tables this is content like any other
-    auto& k = relative ? terms.rel_k : terms.k;
-    q = at::matmul(call.queries, w.down.q);
-    k = at::matmul(x, w.down.k);
+    of_queries.push_back(
+        {w.down.q, relative ? &terms.rel_q : &terms.q});  // without tables: content
+    of_tokens.push_back({w.down.k, relative ? &terms.rel_k : &terms.k});
     terms.table_q = w.table.q;
     terms.table_k = w.table.k;
   }
   if (small_values) {
-    (w.table.v.defined() ? terms.rel_v : terms.v) = at::matmul(x, w.down.v);
+    of_tokens.push_back({w.down.v, w.table.v.defined() ? &terms.rel_v : &terms.v});
     terms.table_v = w.table.v;
+  }
+  call.project(of_queries, of_tokens);
+  if (shared) {
+    terms.q = call.rotate(terms.q, true);
+    terms.k = call.rotate(terms.k, false);
   }
   const auto result = call.attend(terms, scale);
   if (!small_values) return call.finish(result.out, result);
@@ -219,10 +253,10 @@ Attended self_attention(const at::Tensor& x, const RoleWeights& w, const Positio
     call.check.size(name, vectors, 1, width, "the width of the roles");
   }
   AttentionTerms terms;
-  const auto q = at::matmul(call.queries, w.q);
+  at::Tensor q, k;
+  call.project({{w.q, &q}}, {{w.k, &k}, {w.v, &terms.v}});
   terms.q = call.rotate(q, true);
-  terms.k = call.rotate(at::matmul(x, w.k), false);
-  terms.v = at::matmul(x, w.v);
+  terms.k = call.rotate(k, false);
   if (position.key_vectors.defined()) terms.rel_q = q, terms.table_k = position.key_vectors;
   terms.table_v = position.value_vectors;
   terms.bias = position.bias;

@@ -1,12 +1,13 @@
 #include "translution/train/adamw.h"
 
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <torch/utils.h>
 
 #include <cmath>
 
 #include "translution/kernels/row_ops.h"
+#include "translution/ops/large.h"
+#include "translution/ops/parallel.h"
 
 namespace translution {
 namespace {
@@ -16,10 +17,10 @@ constexpr int64_t kPiece = 1 << 16;
 
 template <typename Work>
 void for_pieces(int64_t count, const Work& work) {
-  const int64_t pieces = (count + kPiece - 1) / kPiece;
-  at::parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t piece = begin; piece < end; ++piece)
+  parallel_each((count + kPiece - 1) / kPiece, [&] {
+    return [&](int64_t piece) {
       work(piece, piece * kPiece, std::min(kPiece, count - piece * kPiece));
+    };
   });
 }
 
@@ -63,8 +64,9 @@ AdamW::AdamW(std::vector<torch::Tensor> parameters, AdamWOptions o)
     TORCH_CHECK(parameter.is_contiguous() && parameter.device().is_cpu(),
                 "AdamW: wanted contiguous parameters on the CPU, got one of shape ",
                 parameter.sizes(), " on ", parameter.device());
-    state.first.push_back(torch::zeros_like(parameter, parameter.options().requires_grad(false)));
-    state.second.push_back(torch::zeros_like(parameter, parameter.options().requires_grad(false)));
+    const auto plain = parameter.options().requires_grad(false);
+    state.first.push_back(large_zeros(parameter.sizes(), plain));
+    state.second.push_back(large_zeros(parameter.sizes(), plain));
   }
 }
 

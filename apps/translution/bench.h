@@ -1,0 +1,70 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "measure.h"
+#include "table.h"
+
+namespace translution::cli {
+
+using Json = nlohmann::ordered_json;
+
+/// The options that all benchmarks have.
+class BenchFlags {
+ public:
+  BenchFlags(CLI::App& command, const char* batch_help);
+
+  int threads() const;
+  int64_t batch() const;
+  int64_t repeats() const;  ///< 0: as many as fit
+  /// Prints the JSON if asked for, the text if not.
+  void show(const Json& json, const std::string& text) const;
+
+ private:
+  const CLI::Option *batch_, *threads_, *repeats_;
+  bool json_ = false;
+};
+
+/// What a benchmark found, apart from its times.
+struct Rates {
+  double flops = 0;           ///< done in the time below
+  double milliseconds = 0;    ///< the best
+  std::vector<double> sgemm;  ///< GFLOP/s, one for each repeat
+  std::optional<double> peak_bytes;
+
+  double gflops() const { return flops / milliseconds / 1e6; }
+  double fraction_of_sgemm() const { return gflops() / highest(sgemm); }
+};
+
+/// gflops, sgemm_gflops, fraction_of_sgemm, peak_bytes, and what describes the run.
+void add_rates(const Rates& rates, const BenchFlags& flags, Json& json);
+
+/// "forward_ms" and "forward_ms_median", for `name` forward_ms.
+void add_times(const std::string& name, const std::vector<double>& samples, Json& json);
+
+/// Lines of text for what stands in the JSON: figure, number, unit, remark.
+class BenchText {
+ public:
+  explicit BenchText(const Json& json) : json_(json) {}
+
+  void time(const char* label, const std::string& key);
+  void number(const char* label, const char* key, const char* format, const char* unit = "",
+              const std::string& remark = "");
+  /// What add_rates put there.
+  void rates();
+  void memory(const char* above);
+  std::string str() const { return table_.str(); }
+
+ private:
+  const Json& json_;
+  Table table_{{{}, {"", Align::right}, {}, {}}};
+};
+
+/// "1 thread", "2 threads".
+std::string counted(int64_t count, const char* noun);
+
+void add_bench_op(CLI::App& bench);
+void add_bench_step(CLI::App& bench);
+
+}  // namespace translution::cli

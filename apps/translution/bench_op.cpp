@@ -1,0 +1,244 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "bench.h"
+#include "model_flags.h"
+#include "translution/kernels/gemm.h"
+#include "translution/models/cost.h"
+
+namespace translution::cli {
+namespace {
+
+// Both implementations round, in another order; more than this is a mistake in one of them.
+constexpr double kMaxError = 1e-3;
+constexpr int64_t kMaxWidth = 1 << 20;
+
+constexpr const char* kFooter =
+    "Times the layer with its projections, float32, forward and backward (gradients of the input\n"
+    "and of all weights), after comparing it with the portable implementation. Figures:\n"
+    "  forward, backward    the best of all repeats, and the median\n"
+    "  products             FLOPs of the matrix products really done, in the best repeat\n"
+    "  SGEMM                every thread multiplies 1024x1024 floats, between any two repeats. "
+    "The\n"
+    "                       best counts, as for the layer: both say what the machine can do when\n"
+    "                       nothing else runs. A median far below tells that something did\n"
+    "  fraction useful      of SGEMM, with three times the forward's FLOPs for the work: what is\n"
+    "                       computed a second time counts as lost\n"
+    "  peak memory          of one pass, above weights and gradients\n"
+    "  weight bandwidth     weights read in each direction and gradients written, over the time\n"
+    "\n"
+    "Examples:\n"
+    "  translution bench op --method translution --grid 7x7 --cls --dim 192 --heads 3 --batch 64\n"
+    "  translution bench op --method alpha_translution --relative-dim 16 --grid 160 --causal\n"
+    "  translution bench op --method rotary --threads 1 --repeats 20 --json";
+
+struct OpFlags {
+  explicit OpFlags(CLI::App& command) : position(command), bench(command, "samples of the input") {
+    const auto number = [&](const char* name, const std::string& help) {
+      return command.add_option(name)->type_name("N")->description(help)->group("Layer");
+    };
+    grid = command.add_option("--grid")
+               ->type_name("NxN")
+               ->description("tokens: 160, 7x7 or 4x7x7 (7x7)")
+               ->group("Layer");
+    dim = number("--dim", "channels of input and output (192)");
+    heads = number("--heads", "attention heads (3)");
+    dim_head = number("--dim-head", "channels of a head (64)");
+    command.add_flag("--cls", cls, "a class token in front")
+        ->disable_flag_override()
+        ->group("Layer");
+    command.add_flag("--causal", causal, "only tokens up to the own one")
+        ->disable_flag_override()
+        ->group("Layer");
+  }
+
+  AttentionOptions layer() const {
+    return AttentionOptions(number_or(192, *dim, kMaxWidth))
+        .heads(number_or(3, *heads, kMaxWidth))
+        .dim_head(number_or(64, *dim_head, kMaxWidth))
+        .grid(grid->count() > 0 ? Value(*grid).grid() : std::vector<int64_t>{7, 7})
+        .cls(cls)
+        .causal(causal)
+        .position(position.read());
+  }
+
+  PositionFlags position;
+  BenchFlags bench;
+  const CLI::Option *grid, *dim, *heads, *dim_head;
+  bool cls = false, causal = false;
+};
+
+// A layer with an input and the gradient of its output.
+struct Case {
+  Case(const AttentionOptions& options, int64_t batch) : layer(options) {
+    const int64_t tokens = count_tokens({options.grid(), options.cls(), options.causal()});
+    x = torch::randn({batch, tokens, options.dim()}).requires_grad_();
+    d_out = torch::randn({batch, tokens, options.dim()});
+    leaves = layer->parameters();
+    leaves.push_back(x);
+  }
+
+  void drop_gradients() {
+    for (auto& leaf : leaves) leaf.mutable_grad() = torch::Tensor();
+  }
+
+  // The output and all gradients.
+  std::vector<torch::Tensor> results() {
+    drop_gradients();
+    const auto out = layer->forward(x);
+    out.backward(d_out);
+    std::vector<torch::Tensor> tensors = {out.detach()};
+    for (const auto& leaf : leaves) tensors.push_back(leaf.grad());
+    return tensors;
+  }
+
+  Attention layer;
+  torch::Tensor x, d_out;  // [B,N,C]
+  std::vector<torch::Tensor> leaves;
+};
+
+double largest(const torch::Tensor& x) { return x.abs().max().item<double>(); }
+
+// The largest difference, relative to the largest value.
+double error(const torch::Tensor& a, const torch::Tensor& b) {
+  if (a.defined() != b.defined()) return std::numeric_limits<double>::infinity();
+  if (!a.defined()) return 0;
+  const double difference = largest(a - b);
+  return difference == 0 ? 0 : difference / largest(b);
+}
+
+// Of the fused kernels against the portable path.
+double compare_implementations(Case& test) {
+  const auto ours = test.results();
+  const PortableOnly portable;
+  const auto expected = test.results();
+  double worst = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const double e = error(ours[i], expected[i]);
+    if (!(e <= kMaxError))
+      throw std::runtime_error(fmt::format(
+          "bench op: the fused kernels differ from the portable implementation by {:.2g} "
+          "of the largest value, more than {:.0e}",
+          e, kMaxError));
+    worst = std::max(worst, e);
+  }
+  return worst;
+}
+
+struct Timing {
+  std::vector<double> forward, backward, total;  // ms
+  std::vector<double> sgemm;
+  double forward_gemm = 0, backward_gemm = 0;  // FLOPs of our kernels in one pass
+
+  bool fused() const { return forward_gemm > 0; }
+  // The share of forward's products that backward does again, beside the two for each that it
+  // needs.
+  double recomputed() const { return fused() ? backward_gemm / forward_gemm - 2 : 0; }
+};
+
+Timing time_passes(Case& test, int64_t repeats, int threads) {
+  Timing timing;
+  Sgemm sgemm(threads);
+  const auto timed = [](std::vector<double>& samples, double& flops, const auto& work) {
+    const auto before = kernels::gemm_flops();
+    const Stopwatch watch;
+    work();
+    samples.push_back(watch.milliseconds());
+    flops = static_cast<double>(kernels::gemm_flops() - before);
+  };
+  timing.sgemm = take_turns(repeats, sgemm, [&] {
+    test.drop_gradients();
+    torch::Tensor out;
+    timed(timing.forward, timing.forward_gemm, [&] { out = test.layer->forward(test.x); });
+    timed(timing.backward, timing.backward_gemm, [&] { out.backward(test.d_out); });
+    timing.total.push_back(timing.forward.back() + timing.backward.back());
+  });
+  return timing;
+}
+
+// What our kernels counted and LibTorch's part; where LibTorch did all, three times the forward.
+double real_flops(const Timing& timing, const AttentionOptions& layer, int64_t batch) {
+  const auto samples = static_cast<double>(batch);
+  if (!timing.fused()) return 3 * samples * attention_flops(layer);
+  return timing.forward_gemm + timing.backward_gemm + 3 * samples * projection_flops(layer);
+}
+
+// Forward and backward read every weight and backward writes its gradient; what is encoded again
+// reads its table once more.
+double weight_bytes(const Timing& timing, const AttentionOptions& layer) {
+  const auto width = static_cast<double>(layer.heads() * layer.dim_head());
+  double numbers = 3 * width * static_cast<double>(layer.dim());
+  for (const auto& spec : attention_parameters(layer)) {
+    const double again = spec.per_slot ? timing.recomputed() : 0;
+    numbers += (3 + again) * static_cast<double>(spec.count());
+  }
+  return sizeof(float) * numbers;
+}
+
+Json measure(const AttentionOptions& layer, const BenchFlags& flags) {
+  torch::manual_seed(0);
+  Case test(layer, flags.batch());
+  const double max_error = compare_implementations(test);
+  const auto peak = peak_bytes([&] { test.results(); });
+  const auto timing = time_passes(test, flags.repeats(), flags.threads());
+  const Rates rates{real_flops(timing, layer, flags.batch()), lowest(timing.total), timing.sgemm,
+                    peak};
+  const double useful = 3 * attention_flops(layer) * static_cast<double>(flags.batch());
+  Json json = {{"method", name_of(kMethods, layer.position().method)}};
+  add_times("forward_ms", timing.forward, json);
+  add_times("backward_ms", timing.backward, json);
+  add_rates(rates, flags, json);
+  json["fraction_useful"] = rates.fraction_of_sgemm() * useful / rates.flops;
+  json["max_error"] = max_error;
+  json["weight_bandwidth_gbs"] = weight_bytes(timing, layer) / rates.milliseconds / 1e6;
+  json["implementation"] = timing.fused() ? "fused" : "portable";
+  json["recomputed"] = timing.recomputed();
+  return json;
+}
+
+std::string title(const AttentionOptions& layer, const BenchFlags& flags) {
+  return fmt::format("{}: {} tokens{}{}, {}, {} of {}, batch {}, {}",
+                     name_of(kMethods, layer.position().method), times(layer.grid()),
+                     layer.cls() ? " and a class token" : "", layer.causal() ? ", causal" : "",
+                     counted(layer.dim(), "channel"), counted(layer.heads(), "head"),
+                     layer.dim_head(), flags.batch(), counted(flags.threads(), "thread"));
+}
+
+std::string recomputed_remark(const Json& json) {
+  const double percent = 100 * json["recomputed"].get<double>();
+  return percent < 1 ? "" : fmt::format("{:.0f} % of forward is done again", percent);
+}
+
+std::string text_of(const Json& json) {
+  BenchText text(json);
+  text.time("forward", "forward_ms");
+  text.time("backward", "backward_ms");
+  text.rates();
+  text.number("fraction useful", "fraction_useful", "{:.3f}", "", recomputed_remark(json));
+  text.memory("weights and gradients");
+  text.number("weight bandwidth", "weight_bandwidth_gbs", "{:.2f}", "GB/s");
+  text.number("largest error", "max_error", "{:.1e}", "", "against the portable implementation");
+  return text.str();
+}
+
+void run_op(const OpFlags& flags) {
+  const auto layer = flags.layer();
+  attention_parameters(layer);  // refuses what makes no sense before anything is allocated
+  at::set_num_threads(flags.bench.threads());
+  const Json json = measure(layer, flags.bench);
+  flags.bench.show(json, fmt::format("{}\n\n{}", title(layer, flags.bench), text_of(json)));
+}
+
+}  // namespace
+
+void add_bench_op(CLI::App& bench) {
+  auto* command = bench.add_subcommand("op", "One attention layer, forward and backward");
+  const auto flags = std::make_shared<OpFlags>(*command);
+  command->footer(kFooter);
+  command->callback([flags] { run_op(*flags); });
+}
+
+}  // namespace translution::cli

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include "bench.h"
+#include "commands.h"
+#include "model_flags.h"
+#include "translution/core/cpu_info.h"
+#include "translution/kernels/gemm.h"
+#include "translution/ops/attention.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr int64_t kBatch = 64;
+constexpr int64_t kMaxBatch = 1 << 20, kMaxThreads = 1024, kMaxRepeats = 1000000;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  translution bench op --method translution --grid 7x7 --cls --batch 64\n"
+    "  translution bench step --model vit-a/12 --method alpha_translution --image-size 84 \\\n"
+    "                         --channels 1 --classes 10\n"
+    "  translution bench op --help";
+
+}  // namespace
+
+BenchFlags::BenchFlags(CLI::App& command, const char* batch_help)
+    : batch_(command.add_option("--batch")->type_name("N")->description(
+          fmt::format("{} ({})", batch_help, kBatch))),
+      threads_(command.add_option("--threads")
+                   ->type_name("N")
+                   ->description("all that this process may run on, unless given")),
+      repeats_(command.add_option("--repeats")
+                   ->type_name("N")
+                   ->description("as many as fit into 3 seconds, but 5 or more, unless given")) {
+  command.add_flag("--json", json_, "print JSON")->disable_flag_override();
+}
+
+int BenchFlags::threads() const {
+  return static_cast<int>(number_or(usable_cores(), *threads_, kMaxThreads));
+}
+
+int64_t BenchFlags::batch() const { return number_or(kBatch, *batch_, kMaxBatch); }
+
+int64_t BenchFlags::repeats() const { return number_or(0, *repeats_, kMaxRepeats); }
+
+void BenchFlags::show(const Json& json, const std::string& text) const {
+  fmt::print("{}", json_ ? json.dump(2) + "\n" : text);
+}
+
+void add_rates(const Rates& rates, const BenchFlags& flags, Json& json) {
+  json["gflops"] = rates.gflops();
+  json["sgemm_gflops"] = highest(rates.sgemm);
+  json["sgemm_gflops_median"] = median(rates.sgemm);
+  json["fraction_of_sgemm"] = rates.fraction_of_sgemm();
+  json["peak_bytes"] = rates.peak_bytes ? Json(*rates.peak_bytes) : Json();
+  json["batch"] = flags.batch();
+  json["threads"] = flags.threads();
+  json["repeats"] = rates.sgemm.size();
+  json["gemm"] = kernels::gemm_libraries();
+  json["isa"] = name_of(kIsas, chosen_isa());
+  json["workspace"] = default_workspace();
+}
+
+void add_times(const std::string& name, const std::vector<double>& samples, Json& json) {
+  json[name] = lowest(samples);
+  json[name + "_median"] = median(samples);
+}
+
+void BenchText::number(const char* label, const char* key, const char* format, const char* unit,
+                       const std::string& remark) {
+  table_.add({label, fmt::format(fmt::runtime(format), json_.at(key).get<double>()), unit, remark});
+}
+
+void BenchText::time(const char* label, const std::string& key) {
+  const double middle = json_.at(key + "_median");
+  number(label, key.c_str(), "{:.2f}", "ms", fmt::format("median {:.2f}", middle));
+}
+
+void BenchText::rates() {
+  number("products", "gflops", "{:.1f}", "GFLOP/s");
+  const double middle = json_.at("sgemm_gflops_median");
+  number("SGEMM", "sgemm_gflops", "{:.1f}", "GFLOP/s", fmt::format("median {:.1f}", middle));
+  number("fraction of SGEMM", "fraction_of_sgemm", "{:.3f}");
+}
+
+void BenchText::memory(const char* above) {
+  const Json& peak = json_.at("peak_bytes");
+  table_.add({"peak memory",
+              peak.is_null() ? "-" : fmt::format("{:.1f}", peak.get<double>() / (1 << 20)), "MiB",
+              fmt::format("above {}", above)});
+}
+
+std::string counted(int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void add_bench(CLI::App& program) {
+  auto* command = program.add_subcommand("bench", "How fast: a layer, or a step of training");
+  command->require_subcommand(0, 1);
+  command->footer(kExamples);
+  add_bench_op(*command);
+  add_bench_step(*command);
+  for (auto* kind : command->get_subcommands({})) kind->group("Commands");
+}
+
+}  // namespace translution::cli

@@ -1,0 +1,126 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/apps/program.h"
+
+namespace translution {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+const std::string kOp = "bench op --grid 3x3 --dim 12 --heads 3 --batch 2 --repeats 2 ";
+const std::string kViT =
+    "--model vit-a/12 --method alpha_translution --image-size 24 --channels 1 --classes 10";
+
+void expect_positive(const json& result, const std::vector<std::string>& keys) {
+  for (const auto& key : keys) {
+    ASSERT_TRUE(result[key].is_number()) << key << " in " << result;
+    EXPECT_GT(result[key], 0) << key;
+    EXPECT_TRUE(std::isfinite(result[key].get<double>())) << key;
+  }
+}
+
+// ------------------------------------------------------------------------------------- op
+
+class BenchOp : public testing::TestWithParam<std::string> {};
+
+TEST_P(BenchOp, MeasuresAndAgreesWithThePortableImplementation) {
+  const json result = json_of(kOp + "--dim-head 4 " + GetParam());
+  expect_positive(result, {"forward_ms", "forward_ms_median", "backward_ms", "backward_ms_median",
+                           "gflops", "sgemm_gflops", "sgemm_gflops_median", "fraction_of_sgemm",
+                           "fraction_useful", "weight_bandwidth_gbs", "threads"});
+  EXPECT_GE(result["peak_bytes"], 0);
+  EXPECT_GE(result["max_error"], 0);
+  EXPECT_LT(result["max_error"], 1e-4);
+  const bool portable = GetParam().find("gated") + 1 || GetParam().find("convolution") + 1;
+  EXPECT_EQ(result["implementation"], portable ? "portable" : "fused");
+  EXPECT_EQ(result["batch"], 2);
+  EXPECT_EQ(result["repeats"], 2);
+  EXPECT_LE(result["forward_ms"], result["forward_ms_median"]);
+  EXPECT_GE(result["sgemm_gflops"], result["sgemm_gflops_median"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, BenchOp,
+                         testing::Values("--cls", "--causal --roles v --threads 1",
+                                         "--method alpha_translution --relative-dim 2 --cls",
+                                         "--method gated_position --cls", "--method convolution"));
+
+TEST(BenchOpFigures, CountRecomputationAsLost) {
+  const std::string wide = kOp + "--dim-head 64";
+  const json kept = json_of(wide);
+  setenv("TRANSLUTION_WORKSPACE", "0", /*overwrite=*/1);
+  const json again = json_of(wide);
+  unsetenv("TRANSLUTION_WORKSPACE");
+  EXPECT_NEAR(again["recomputed"].get<double>() - kept["recomputed"].get<double>(), 2.0 / 3, 1e-6);
+  const auto share_useful = [](const json& result) {
+    return result["fraction_useful"].get<double>() / result["fraction_of_sgemm"].get<double>();
+  };
+  EXPECT_GT(share_useful(kept), 1.1 * share_useful(again));
+}
+
+TEST(BenchOpText, HasTheFiguresWithTheirUnits) {
+  const std::string text = output_of(kOp + "--dim-head 4 --cls --threads 1");
+  EXPECT_THAT(text, StartsWith("translution: 3x3 tokens and a class token, 12 channels, 3 heads of "
+                               "4, batch 2, 1 thread\n\n  forward "));
+  for (const char* part : {" ms ", " GFLOP/s", "fraction useful", " MiB", " GB/s", "largest error"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+// ----------------------------------------------------------------------------------- step
+
+class BenchStep : public testing::TestWithParam<std::string> {};
+
+TEST_P(BenchStep, Measures) {
+  const json result = json_of("bench step --batch 2 --repeats 2 " + GetParam());
+  expect_positive(result, {"step_ms", "step_ms_median", "samples_per_s", "gflops", "sgemm_gflops",
+                           "fraction_of_sgemm", "threads"});
+  EXPECT_GE(result["peak_bytes"], 0);
+  EXPECT_NEAR(result["samples_per_s"].get<double>(), 2e3 / result["step_ms"].get<double>(), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, BenchStep,
+                         testing::Values(kViT, "--model gpt-a-4 --vocabulary 11"));
+
+TEST(BenchStepText, NamesTheModel) {
+  const std::string text = output_of("bench step --batch 2 --repeats 1 --threads 1 " + kViT);
+  EXPECT_THAT(text, StartsWith("vit-a/12 with alpha_translution: batch 2, 1 thread\n\n  step "));
+  EXPECT_THAT(text, HasSubstr(" samples/s\n"));
+}
+
+// ------------------------------------------------------------------------- help and errors
+
+TEST(BenchHelp, GoesToStandardErrorWithoutOpOrStep) {
+  const auto outcome = run("bench");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, HasSubstr("Usage: translution bench COMMAND [OPTIONS]\n"));
+}
+
+TEST(BenchHelp, HasExamplesAndSaysWhichSgemmCounts) {
+  const std::string op = output_of("bench op --help");
+  EXPECT_THAT(op, HasSubstr("Usage: translution bench op [OPTIONS]\n"));
+  EXPECT_THAT(op, HasSubstr("best counts"));
+  EXPECT_THAT(output_of("bench step -h"), HasSubstr("Examples:\n  translution bench step "));
+}
+
+const WrongCall kWrongCalls[] = {
+    {"bench opp", "unknown command 'opp'; did you mean 'op'?"},
+    {"bench op step", "unexpected argument 'step'; see translution bench op --help"},
+    {"bench --batch 4 op", "option --batch goes after the command"},
+    {"bench op --grid 7y7", "--grid wants sides such as 160, 7x7 or 4x7x7, got '7y7'"},
+    {"bench op --threads 0", "--threads wants 1 to 1024, got 0"},
+    {"bench step", "--model is missing; wanted a name such as vit-a/12 or gpt-a-160"},
+};
+
+TEST(BenchWrongCalls, GetOneLineAndCodeTwo) {
+  for (const auto& call : kWrongCalls) expect_refused(call);
+}
+
+}  // namespace
+}  // namespace translution
