@@ -52,7 +52,8 @@ INSTANTIATE_TEST_SUITE_P(Layers, BenchOp,
                                          "--method gated_position --cls", "--method convolution"));
 
 TEST(BenchOpFigures, CountRecomputationAsLost) {
-  const std::string wide = kOp + "--dim-head 64";
+  const std::string wide =
+      "bench op --grid 3x3 --dim 64 --heads 1 --dim-head 64 --batch 2 --repeats 2";
   const json kept = json_of(wide);
   setenv("TRANSLUTION_WORKSPACE", "0", /*overwrite=*/1);
   const json again = json_of(wide);

@@ -97,11 +97,12 @@ TEST(Memory, PeakGrowthSeesATensor) {
 }
 
 TEST(Memory, KeptEncodingsFitTheWorkspaceAndChangeNothing) {
-  Layer layer("kept", /*channels=*/8, /*width=*/8, /*content=*/false);
+  Layer layer("kept", /*channels=*/64, /*width=*/8, /*content=*/false);
   const auto wanted = layer.train();
   for (const int64_t workspace : {int64_t{0}, int64_t{1} << 20, int64_t{1} << 40}) {
     layer.setting.workspace = workspace;
     EXPECT_LE(static_cast<int64_t>(attention(layer.terms, layer.setting).kept.nbytes()), workspace);
+    EXPECT_EQ(attention(layer.terms, layer.setting).kept.numel() > 0, workspace > 1 << 20);
     const auto got = layer.train();
     for (size_t n = 0; n < wanted.size(); ++n)
       EXPECT_TRUE(at::equal(got[n], wanted[n])) << "workspace " << workspace << ", leaf " << n;

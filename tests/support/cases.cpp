@@ -259,7 +259,8 @@ std::vector<Config> wide_configs() {
   };
   std::vector<Config> configs;
   for (const Sizes& size : {Sizes{{19}, 5, 33, 1, 31, 17}, Sizes{{5, 6}, 3, 17, 3, 9, 5},
-                            Sizes{{2, 3, 3}, 9, 8, 2, 16, 8}, Sizes{{4, 3}, 1, 1, 5, 1, 1}})
+                            Sizes{{2, 3, 3}, 9, 8, 2, 16, 8}, Sizes{{4, 3}, 1, 1, 5, 1, 1},
+                            Sizes{{3, 4}, 4, 67, 2, 33, 8}})
     for (const Method method :
          {Method::translution, Method::alpha_translution, Method::self_attention_no_pos,
           Method::relative_key, Method::relative_bias, Method::convolution})
