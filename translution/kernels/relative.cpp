@@ -170,7 +170,7 @@ void RelativePasses<T>::wide_values_backward(const Chunk& chunk, const Side<T>& 
   add_gradient(v, table_only, chunk.slot, chunk.keys, weighted(chunk, weights, d_rows, F));
 }
 
-// With heads of 8 channels the products per head above are too thin (60 against 130 GFLOP/s), so v
+// With heads of 8 channels the products per head above are too thin (60 against 120 GFLOP/s), so v
 // is encoded again.
 template <typename T>
 void RelativePasses<T>::narrow_values_backward(const Chunk& chunk, const Side<T>& v,

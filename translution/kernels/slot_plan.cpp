@@ -10,8 +10,8 @@ namespace {
 
 // Rows of a product. Below kFewRows the libraries lose speed, so runs are merged up to there even
 // though their rows must then be copied together. Beyond kChunkNumbers the encodings of a chunk
-// leave a second-level cache of 1 MB: 256 rows of 192 channels; of 24 channels, 1024 rows (2048
-// were no faster).
+// leave a second-level cache of 1 MB (256 rows of 192 channels), and beyond kManyRows narrow
+// products slow down.
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kChunkNumbers = 256 * 192;
 constexpr int64_t kManyRows = 1024;
