@@ -44,6 +44,8 @@ std::vector<WrongCall> wrong_options() {
        building(tiny().heads(int64_t{1} << 40).dim_head(int64_t{1} << 40)),
        "attention: dim 6 or 1099511627776 heads of 1099511627776 channels are wider than "
        "1073741824"},
+      {"a layer with a negative workspace", building(tiny().workspace(-1)),
+       "attention: wanted a workspace of 0 or more bytes, got -1"},
       {"a layer with a dropout of one", building(tiny().dropout(1.0)),
        "attention: wanted a dropout probability in [0, 1), got 1"},
       {"a layer with a NaN dropout", building(tiny().dropout(std::nan(""))),

@@ -190,6 +190,22 @@ TEST(AttentionForward, OfACausalLayerDoesNotSeeLaterTokens) {
   }
 }
 
+TEST(AttentionForward, AndGradientsAreTheSameBitsForAnyWorkspace) {
+  std::vector<std::vector<at::Tensor>> results;
+  for (const int64_t workspace : {int64_t{0}, int64_t{1} << 30}) {
+    torch::manual_seed(kSeed);
+    Translution layer(
+        AttentionOptions(64).heads(2).dim_head(32).grid({3, 4}).cls(true).workspace(workspace));
+    const auto x = torch::randn({5, 13, 64});
+    const auto y = layer->forward(x);
+    y.square().sum().backward();
+    results.push_back({y.detach()});
+    for (const auto& parameter : layer->parameters()) results.back().push_back(parameter.grad());
+  }
+  for (size_t n = 0; n < results[0].size(); ++n)
+    EXPECT_TRUE(torch::equal(results[0][n], results[1][n])) << "tensor " << n;
+}
+
 TEST(AttentionForward, TakesAnEmptyBatch) {
   for (const auto& [name, position] : every_method()) {
     auto layer = build(tiny(position));

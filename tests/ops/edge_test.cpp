@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "tests/support/cases.h"
@@ -168,9 +167,7 @@ TEST(Rows, AskedForEqualThoseOfTheWholeOutput) {
 }
 
 TEST(Threads, OneOrTwoGiveTheSameBits) {
-  const char* const impl = std::getenv("TRANSLUTION_IMPL");
-  if (impl != nullptr && std::string(impl) == "portable")
-    GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   TermsConfig config;
   config.q = config.k = config.v = Side::matrices;
   config.grid = {7, 9};

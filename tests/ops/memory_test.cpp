@@ -102,7 +102,8 @@ TEST(Memory, KeptEncodingsFitTheWorkspaceAndChangeNothing) {
   for (const int64_t workspace : {int64_t{0}, int64_t{1} << 20, int64_t{1} << 40}) {
     layer.setting.workspace = workspace;
     EXPECT_LE(static_cast<int64_t>(attention(layer.terms, layer.setting).kept.nbytes()), workspace);
-    EXPECT_EQ(attention(layer.terms, layer.setting).kept.numel() > 0, workspace > 1 << 20);
+    EXPECT_EQ(attention(layer.terms, layer.setting).kept.numel() > 0,
+              workspace > 1 << 20 && !runs_portable());
     const auto got = layer.train();
     for (size_t n = 0; n < wanted.size(); ++n)
       EXPECT_TRUE(at::equal(got[n], wanted[n])) << "workspace " << workspace << ", leaf " << n;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 #include "translution/core/error.h"
@@ -109,6 +110,11 @@ std::map<std::string, std::vector<int64_t>> shapes(const Config& c, int64_t M) {
 bool rotates(const Config& c) { return c.rotary || c.method == Method::rotary; }
 
 }  // namespace
+
+bool runs_portable() {
+  const char* const impl = std::getenv("TRANSLUTION_IMPL");
+  return impl != nullptr && std::string(impl) == "portable";
+}
 
 at::Generator generator(const std::string& name) {
   static const bool printed = [] {

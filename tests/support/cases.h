@@ -20,6 +20,9 @@ at::Generator generator(const std::string& name);
 /// Standard normal doubles.
 at::Tensor normal(at::IntArrayRef shape, at::Generator& random);
 
+/// Does this run take the portable path everywhere (TRANSLUTION_IMPL=portable)?
+bool runs_portable();
+
 /// One call of one op: sizes and every choice that position allows.
 struct Config {
   Method method = Method::translution;

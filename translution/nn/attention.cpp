@@ -68,6 +68,8 @@ void check_options(const AttentionOptions& o) {
           " or ", o.heads(), " heads of ", widest, " channels are wider than ", kMaxWidth);
   require(o.dropout() >= 0 && o.dropout() < 1,
           "attention: wanted a dropout probability in [0, 1), got ", o.dropout());
+  require(o.workspace() >= 0, "attention: wanted a workspace of 0 or more bytes, got ",
+          o.workspace());
   o.position().check();
   if (!o.relation()) {
     count_tokens({o.grid(), o.cls(), o.causal()});
@@ -203,6 +205,7 @@ CallOptions AttentionImpl::call_options(const torch::Tensor& x, const torch::Ten
   call.rows = rows;
   call.dropout = is_training() ? options.dropout() : 0.0;
   call.map = map;
+  call.workspace = options.workspace();
   if (angles_.defined()) call.angles = angles_.narrow(0, 0, tokens);
   if (offsets_) {
     if (runs_tokens_ != tokens) {

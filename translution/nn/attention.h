@@ -32,6 +32,8 @@ struct AttentionOptions {
   TORCH_ARG(Position, position);     ///< the method, with its choices
   TORCH_ARG(double, dropout) = 0.0;  ///< on the attention
   TORCH_ARG(Init, init) = Init::scaled;
+  /// Bytes of encoded queries and keys that forward may keep for backward.
+  TORCH_ARG(int64_t, workspace) = default_workspace();
   /// A relation of the caller's own instead of the grid's offsets.
   TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
 };

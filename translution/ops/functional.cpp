@@ -107,6 +107,7 @@ struct Call {
     setting.heads = options.heads;
     setting.scale = scale;
     setting.causal = options.causal;
+    setting.workspace = options.workspace;
     auto result = attention(terms, setting);
     if (options.map && terms.gate.defined())
       result.attention = gated_attention(result.attention, terms, setting);

@@ -16,6 +16,7 @@ struct CallOptions {
   double dropout = 0.0;  ///< on the attention
   at::Tensor angles;     ///< rotary angles [N, D/2] for queries and keys that are not relative
   bool map = false;      ///< also give the attention map
+  int64_t workspace = default_workspace();  ///< bytes that may be kept for backward
 };
 
 struct Attended {
