@@ -109,9 +109,8 @@ void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T*
     const T* q_rows = encode(q, chunk.slot, chunk.queries, gather, q_out);
     const T* k_rows = encode(k, chunk.key_slot, chunk.keys, gather, k_out);
     for (const auto& pair : chunk.pairs)
-      ops_.head_dots(
-          q_rows + pair.query * B * E, k_rows + pair.key * B * E, B, H, E / H,
-          scores + (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * B * H);
+      ops_.head_dots(q_rows + pair.query * B * E, k_rows + pair.key * B * E, B, H, E / H,
+                     scores + pair_at(chunk, pair));
   }
 }
 

@@ -64,6 +64,7 @@ std::vector<char> open_pairs(const AttentionSetting& setting, const AttentionSiz
   return open;
 }
 
+// Encodings of fewer channels are never kept for backward.
 constexpr int64_t kWideChannels = 64;
 
 // One call: its sizes, its plan, and the passes over slots and heads, each spread over the threads.
@@ -156,9 +157,9 @@ class Fused {
   // Are there relative matrices, so that scores are kept pair by pair?
   bool pairwise() const { return rel_q_.defined() || rel_v_.defined(); }
   kernels::Sizes kernel_sizes() const { return {size_.batch, size_.tokens, size_.heads}; }
+  // A lane of a pair, or the item whose map it lies in: one sample and head.
   int64_t lane_count() const { return size_.batch * size_.heads; }
   int64_t pair_count() const { return size_.queries * size_.tokens; }
-  int64_t item_count() const { return size_.batch * size_.heads; }
 
   kernels::Side<T> side(const at::Tensor& x, const at::Tensor& table) const {
     return {data<T>(x), data<T>(table), x.size(2), table.defined() ? table.size(2) : x.size(2)};
@@ -259,7 +260,7 @@ class Fused {
   void softmax_maps(at::Tensor& maps) const {
     const auto& ops = kernels::row_ops<T>();
     const auto bias = terms_.bias.defined() || !all_open() ? pair_bias() : at::Tensor();
-    const int64_t rows = item_count() * size_.queries, N = size_.tokens;
+    const int64_t rows = lane_count() * size_.queries, N = size_.tokens;
     at::parallel_for(0, rows, 64, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
         ops.softmax_row(
@@ -279,10 +280,10 @@ class Fused {
   template <typename Pass>
   void for_items(const Pass& pass) const {
     constexpr int64_t kItems = 8;  // at a time
-    parallel_each((item_count() + kItems - 1) / kItems, [&] {
+    parallel_each((lane_count() + kItems - 1) / kItems, [&] {
       return
           [&, passes = std::make_shared<kernels::ContentPasses<T>>(content_shape())](int64_t part) {
-            pass(*passes, part * kItems, std::min(item_count(), (part + 1) * kItems));
+            pass(*passes, part * kItems, std::min(lane_count(), (part + 1) * kItems));
           };
     });
   }
@@ -329,7 +330,7 @@ class Fused {
     const int64_t N = size_.tokens;
     // With a bias the scale comes later: the bias was added to scaled scores.
     const T scale = terms_.bias.defined() ? 1 : static_cast<T>(setting_.scale);
-    at::parallel_for(0, item_count() * size_.queries, 64, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, lane_count() * size_.queries, 64, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
         ops.softmax_row_backward(data<T>(p) + row * N, data<T>(dp) + row * N, N, scale);
     });
@@ -349,7 +350,7 @@ class Fused {
   void add_maps(const at::Tensor& maps, double alpha, at::Tensor& lanes) const {
     const auto& ops = kernels::row_ops<T>();
     at::parallel_for(0, pair_count(), 256, [&](int64_t begin, int64_t end) {
-      ops.transpose(data<T>(maps) + begin, item_count(), pair_count(), end - begin,
+      ops.transpose(data<T>(maps) + begin, lane_count(), pair_count(), end - begin,
                     static_cast<T>(alpha), 1, data<T>(lanes) + begin * lane_count(), lane_count());
     });
   }

@@ -4,9 +4,9 @@
 
 namespace translution {
 
-/// Can the fused kernels compute these terms? Float or double on the CPU, without gate and without
-/// vectors per offset; everything else takes the portable path. TRANSLUTION_IMPL=portable turns
-/// them off.
+/// Can the fused kernels compute these terms? Float or double on the CPU, without gate, without
+/// vectors per offset, and without a bias beside relative matrices; everything else takes the
+/// portable path. TRANSLUTION_IMPL=portable turns them off.
 bool fused_supports(const AttentionTerms& terms);
 
 /// `translution::attention` with the fused CPU kernels. With relative matrices, `attention` is
