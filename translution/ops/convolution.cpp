@@ -20,9 +20,11 @@ using Forward = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tenso
                            const OptionalTensor&, bool);
 using Backward = std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&,
                                                     const at::Tensor&, const at::Tensor&,
-                                                    const OptionalTensor&, bool);
+                                                    const OptionalTensor&, bool, int64_t);
 
 constexpr const char* kOp = "convolution";
+// Which gradients backward is asked for.
+constexpr int64_t kNeedsX = 1, kNeedsWeight = 2;
 
 // Checks the call; returns how many rows the result has.
 int64_t check_convolution(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
@@ -85,9 +87,10 @@ at::Tensor forward_meta(const at::Tensor& x, const at::Tensor& weight, const at:
 std::tuple<at::Tensor, at::Tensor> backward_portable(const at::Tensor& d_out, const at::Tensor& x,
                                                      const at::Tensor& weight,
                                                      const at::Tensor& runs,
-                                                     const OptionalTensor& rows, bool causal) {
+                                                     const OptionalTensor& rows, bool causal,
+                                                     int64_t needs) {
   Problem problem(x, weight, runs, rows, causal);
-  problem.side.start_backward(true, true);
+  problem.side.start_backward(needs & kNeedsX, needs & kNeedsWeight);
   const auto d_tokens = d_out.transpose(0, 1);  // [Nq,B,C']
   for (const PairGroup& group : problem.pairs.groups) {
     const auto dv = pair_mix_backward(group, d_tokens.index_select(0, group.queries),
@@ -96,13 +99,17 @@ std::tuple<at::Tensor, at::Tensor> backward_portable(const at::Tensor& d_out, co
                         .second;
     problem.side.add_gradient(group.slot, group.keys, dv);
   }
-  return {problem.side.dx(), problem.side.dtable()};
+  const auto nothing = at::empty({0}, x.options());
+  return {needs & kNeedsX ? problem.side.dx() : nothing,
+          needs & kNeedsWeight ? problem.side.dtable() : nothing};
 }
 
 std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor&, const at::Tensor& x,
                                                  const at::Tensor& weight, const at::Tensor&,
-                                                 const OptionalTensor&, bool) {
-  return {at::empty_like(x), at::empty_like(weight)};
+                                                 const OptionalTensor&, bool, int64_t needs) {
+  const auto nothing = at::empty({0}, x.options());
+  return {needs & kNeedsX ? at::empty_like(x) : nothing,
+          needs & kNeedsWeight ? at::empty_like(weight) : nothing};
 }
 
 at::Tensor call_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
@@ -115,11 +122,12 @@ at::Tensor call_forward(const at::Tensor& x, const at::Tensor& weight, const at:
 
 std::tuple<at::Tensor, at::Tensor> call_backward(const at::Tensor& d_out, const at::Tensor& x,
                                                  const at::Tensor& weight, const at::Tensor& runs,
-                                                 const OptionalTensor& rows, bool causal) {
+                                                 const OptionalTensor& rows, bool causal,
+                                                 int64_t needs) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("translution::convolution_backward", "")
                              .typed<Backward>();
-  return op.call(d_out, x, weight, runs, rows, causal);
+  return op.call(d_out, x, weight, runs, rows, causal, needs);
 }
 
 class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction> {
@@ -136,10 +144,13 @@ class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction
 
   static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
     const auto saved = ctx->get_saved_variables();
+    const int64_t needs =
+        (ctx->needs_input_grad(0) ? kNeedsX : 0) | (ctx->needs_input_grad(1) ? kNeedsWeight : 0);
     const auto [dx, dweight] =
         call_backward(d_outputs[0], saved[0], saved[1], saved[2], optional(saved[3]),
-                      ctx->saved_data["causal"].toBool());
-    return {dx, dweight, at::Tensor(), at::Tensor(), at::Tensor()};
+                      ctx->saved_data["causal"].toBool(), needs);
+    return {needs & kNeedsX ? dx : at::Tensor(), needs & kNeedsWeight ? dweight : at::Tensor(),
+            at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -151,10 +162,11 @@ at::Tensor forward_autograd(const at::Tensor& x, const at::Tensor& weight, const
 std::tuple<at::Tensor, at::Tensor> backward_autograd(const at::Tensor& d_out, const at::Tensor& x,
                                                      const at::Tensor& weight,
                                                      const at::Tensor& runs,
-                                                     const OptionalTensor& rows, bool causal) {
+                                                     const OptionalTensor& rows, bool causal,
+                                                     int64_t needs) {
   refuse_second_derivative(kOp, {d_out, x, weight});
   at::AutoDispatchBelowADInplaceOrView guard;
-  return call_backward(d_out, x, weight, runs, rows, causal);
+  return call_backward(d_out, x, weight, runs, rows, causal, needs);
 }
 
 }  // namespace
@@ -175,7 +187,7 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       "-> Tensor");
   m.def(
       "convolution_backward(Tensor d_out, Tensor x, Tensor weight, Tensor runs, Tensor? rows, "
-      "bool causal) -> (Tensor, Tensor)");
+      "bool causal, int needs=3) -> (Tensor, Tensor)");
 }
 TORCH_LIBRARY_IMPL(translution, CompositeExplicitAutograd, m) {
   m.impl("convolution", forward_portable);
