@@ -20,6 +20,12 @@ void require(bool ok, const Args&... message) {
   if (!ok) throw std::invalid_argument(join(message...));
 }
 
+/// The same for what the world did wrong, such as a file: throws std::runtime_error.
+template <typename... Args>
+void ensure(bool ok, const Args&... message) {
+  if (!ok) throw std::runtime_error(join(message...));
+}
+
 /// "7x7" for {7, 7}: how a grid or a shape is written in messages.
 template <typename Sizes>
 std::string times(const Sizes& sizes) {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+namespace translution {
+
+/// Images with classes, or windows of text with what comes next.
+struct Batch {
+  torch::Tensor input;   ///< float [B,channels,rows,cols], or int64 tokens [B,n]
+  torch::Tensor target;  ///< int64 [B] or [B,n]; float [B,classes] where images are mixed
+};
+
+/// Which samples a batch has. Whatever is random in it is drawn from the set's seed, the epoch and
+/// the sample (or the index, for what concerns the batch as a whole), so that every worker makes
+/// the same batch.
+struct BatchPlan {
+  int64_t epoch = 0;
+  int64_t index = 0;  ///< of the batch in its epoch
+  std::vector<int64_t> samples;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  /// May be called from several threads at once.
+  virtual Batch load(const BatchPlan& plan) const = 0;
+  /// Names of the classes; empty for text.
+  virtual std::vector<std::string> classes() const { return {}; }
+};
+
+}  // namespace translution

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace translution {
+
+/// The bytes of the file; one line with the path and the reason where it cannot be read, or where
+/// it holds more than `most` bytes.
+std::string read_file(const std::string& path, int64_t most = int64_t{1} << 32);
+
+/// A file seen as memory; only what is looked at is read.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view bytes() const { return {data_, size_}; }
+
+ private:
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace translution
