@@ -67,6 +67,27 @@ class Baseline {
   torch::Tensor slots_, key_slots_;
 };
 
+// Self-attention as it is usually written: one product for q, k and v, and plain LibTorch calls.
+class PlainAttention {
+ public:
+  explicit PlainAttention(const Attention& layer) : layer_(layer) {}
+
+  torch::Tensor forward(const torch::Tensor& x) {  // [B,N,C]
+    const auto weights = layer_->named_parameters();
+    const auto qkv = torch::cat({weights["query"], weights["key"], weights["value"]}, 1);
+    const auto parts = x.matmul(qkv).view({x.size(0), kTokens, 3, kHeads, kDimHead});
+    const auto qkv_heads = parts.permute({2, 0, 3, 1, 4}).unbind(0);  // [B,H,N,D] each
+    const auto scores =
+        qkv_heads[0].matmul(qkv_heads[1].transpose(-2, -1)) / std::sqrt(double{kDimHead});
+    const auto out = scores.softmax(-1).matmul(qkv_heads[2]);  // [B,H,N,D]
+    return torch::nn::functional::linear(out.transpose(1, 2).flatten(2), layer_->out->weight,
+                                         layer_->out->bias);
+  }
+
+ private:
+  Attention layer_;
+};
+
 struct Ours {
   explicit Ours(const Attention& layer) : layer(layer) {}
   torch::Tensor forward(const torch::Tensor& x) { return layer->forward(x); }
@@ -89,10 +110,12 @@ std::vector<torch::Tensor> results(Attention& layer, torch::Tensor& x, const tor
   return tensors;
 }
 
+template <typename Model>
 bool same_results(Attention& layer) {
   auto x = random_tokens(2).requires_grad_();
   const auto d_out = random_tokens(2);
-  const auto ours = results<Ours>(layer, x, d_out), theirs = results<Baseline>(layer, x, d_out);
+  const std::vector<torch::Tensor> ours = results<Ours>(layer, x, d_out),
+                                   theirs = results<Model>(layer, x, d_out);
   for (size_t i = 0; i < ours.size(); ++i) {
     const double largest = theirs[i].abs().max().item<double>();
     if (!ours[i].allclose(theirs[i], /*rtol=*/0, /*atol=*/1e-4 * largest)) return false;
@@ -115,11 +138,11 @@ void forward_backward(benchmark::State& state, Attention layer) {
 }
 
 template <typename Model>
-void add(const char* name, const Attention& layer) {
+void add(const char* name, const Attention& layer, int64_t small, int64_t large) {
   benchmark::RegisterBenchmark(name, forward_backward<Model>, layer)
       ->ArgName("batch")
-      ->Arg(4)
-      ->Arg(32)
+      ->Arg(small)
+      ->Arg(large)
       ->MinTime(3)
       ->Unit(benchmark::kMillisecond)
       ->UseRealTime();
@@ -132,13 +155,15 @@ int main(int argc, char** argv) {
   using namespace translution;
   at::set_num_threads(usable_cores());
   torch::manual_seed(0);
-  auto layer = make_layer(Method::translution);
-  if (!same_results(layer)) {
+  auto layer = make_layer(Method::translution), plain = make_layer(Method::self_attention);
+  if (!same_results<Baseline>(layer) || !same_results<PlainAttention>(plain)) {
     std::fputs("bench_baseline: our layer and the baseline differ\n", stderr);
     return 1;
   }
-  add<Ours>("translution", layer);
-  add<Baseline>("baseline", layer);
+  add<Ours>("translution", layer, 4, 32);
+  add<Baseline>("baseline", layer, 4, 32);
+  add<Ours>("self_attention", plain, 64, 256);
+  add<PlainAttention>("plain_libtorch", plain, 64, 256);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

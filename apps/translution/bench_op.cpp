@@ -8,6 +8,7 @@
 #include "model_flags.h"
 #include "translution/kernels/gemm.h"
 #include "translution/models/cost.h"
+#include "translution/ops/implementation.h"
 
 namespace translution::cli {
 namespace {
@@ -159,11 +160,9 @@ Timing time_passes(Case& test, int64_t repeats, int threads) {
   return timing;
 }
 
-// What our kernels counted and LibTorch's part; where LibTorch did all, three times the forward.
-double real_flops(const Timing& timing, const AttentionOptions& layer, int64_t batch) {
-  const auto samples = static_cast<double>(batch);
-  if (!timing.fused()) return 3 * samples * attention_flops(layer);
-  return timing.forward_gemm + timing.backward_gemm + 3 * samples * projection_flops(layer);
+// What our kernels counted; no less than what is needed, where LibTorch did some of it.
+double real_flops(const Timing& timing, double useful) {
+  return std::max(timing.forward_gemm + timing.backward_gemm, useful);
 }
 
 // Forward and backward read every weight and backward writes its gradient; what is encoded again
@@ -184,9 +183,8 @@ Json measure(const AttentionOptions& layer, const BenchFlags& flags) {
   const double max_error = compare_implementations(test);
   const auto peak = peak_bytes([&] { test.results(); });
   const auto timing = time_passes(test, flags.repeats(), flags.threads());
-  const Rates rates{real_flops(timing, layer, flags.batch()), lowest(timing.total), timing.sgemm,
-                    peak};
   const double useful = 3 * attention_flops(layer) * static_cast<double>(flags.batch());
+  const Rates rates{real_flops(timing, useful), lowest(timing.total), timing.sgemm, peak};
   Json json = {{"method", name_of(kMethods, layer.position().method)}};
   add_times("forward_ms", timing.forward, json);
   add_times("backward_ms", timing.backward, json);

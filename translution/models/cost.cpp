@@ -57,17 +57,12 @@ double pair_flops(const AttentionOptions& o, const LayerSize& size) {
   return 2 * size.pairs * channels;
 }
 
-// The parameters, tables or matrices, and the output projection, which is a matrix.
-double weight_flops(const AttentionOptions& o, const LayerSize& size, bool per_slot) {
-  const double output = 2 * size.queries * product({o.heads(), o.dim_head(), o.dim()});
-  double flops = per_slot ? 0 : output;
-  for (const auto& spec : attention_parameters(o))
-    if (spec.per_slot == per_slot) flops += parameter_flops(spec, size);
-  return flops;
-}
-
+// The parameters, tables or matrices, the output projection, and the sums over pairs.
 double attention_flops(const AttentionOptions& o, const LayerSize& size) {
-  return pair_flops(o, size) + weight_flops(o, size, true) + weight_flops(o, size, false);
+  double flops =
+      pair_flops(o, size) + 2 * size.queries * product({o.heads(), o.dim_head(), o.dim()});
+  for (const auto& spec : attention_parameters(o)) flops += parameter_flops(spec, size);
+  return flops;
 }
 
 double layer_flops(const ModelOptions& o, int64_t layer) {
@@ -119,10 +114,6 @@ void add_backbone(std::vector<ParameterSpec>& specs, const ModelOptions& o) {
 
 double attention_flops(const AttentionOptions& options) {
   return attention_flops(options, full_size(options));
-}
-
-double projection_flops(const AttentionOptions& options) {
-  return weight_flops(options, full_size(options), /*per_slot=*/false);
 }
 
 std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {

@@ -20,8 +20,6 @@ ModelCost model_cost(const ModelOptions& options, int64_t batch = 1);
 /// FLOPs per sample of one layer's forward, counted as in ModelCost: tables, matrices, score and
 /// value sums, and the output projection.
 double attention_flops(const AttentionOptions& options);
-/// The part of it that is left to LibTorch: the matrices shared by all offsets, with the output's.
-double projection_flops(const AttentionOptions& options);
 
 /// Every parameter of the model in the order and with the names of `named_parameters()`.
 std::vector<ParameterSpec> model_parameters(const ModelOptions& options);

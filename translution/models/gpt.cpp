@@ -1,5 +1,7 @@
 #include "translution/models/gpt.h"
 
+#include "translution/nn/linear.h"
+
 namespace translution {
 namespace {
 
@@ -49,7 +51,7 @@ torch::Tensor GPTImpl::embed(const torch::Tensor& tokens) {
 }
 
 torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const torch::Tensor& rows) {
-  return head(head_norm(backbone(embed(tokens), rows)));
+  return multiply(head, head_norm(backbone(embed(tokens), rows)));
 }
 
 std::vector<torch::Tensor> GPTImpl::attention_maps(const torch::Tensor& tokens) {

@@ -1,5 +1,7 @@
 #include "translution/models/vit.h"
 
+#include "translution/nn/linear.h"
+
 namespace translution {
 namespace {
 
@@ -45,7 +47,7 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
   auto patches = image.reshape({B, options.channels, rows, P, cols, P})
                      .permute({0, 2, 4, 3, 5, 1})  // [B,rows,cols,P,P,channels]
                      .reshape({B, rows * cols, P * P * options.channels});
-  auto tokens = embed_norm(patch_embed(patch_norm(patches)));  // [B,rows*cols,dim]
+  auto tokens = embed_norm(multiply(patch_embed, patch_norm(patches)));  // [B,rows*cols,dim]
   if (cls_token.defined())
     tokens = torch::cat({cls_token.expand({B, 1, -1}), tokens}, 1);  // [B,N,dim]
   if (position_embedding.defined()) tokens = tokens + position_embedding;
@@ -54,9 +56,9 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
 
 torch::Tensor ViTImpl::forward(const torch::Tensor& image) {
   const auto tokens = embed(image);
-  if (options.pooling == Pooling::mean) return head(backbone(tokens).mean(1));
+  if (options.pooling == Pooling::mean) return multiply(head, backbone(tokens).mean(1));
   const auto cls_row = torch::zeros({1}, torch::kLong);
-  return head(backbone(tokens, cls_row).select(1, 0));
+  return multiply(head, backbone(tokens, cls_row).select(1, 0));
 }
 
 std::vector<torch::Tensor> ViTImpl::attention_maps(const torch::Tensor& image) {

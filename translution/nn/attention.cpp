@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "translution/core/error.h"
+#include "translution/nn/linear.h"
 #include "translution/ops/convolution.h"
 #include "translution/ops/large.h"
 #include "translution/ops/rotary.h"
@@ -259,13 +260,13 @@ Attended AttentionImpl::attend(const torch::Tensor& x, const CallOptions& call) 
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
-  return out(attend(x, call_options(x, rows, /*map=*/false)).out);
+  return multiply(out, attend(x, call_options(x, rows, /*map=*/false)).out);
 }
 
 std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const torch::Tensor& x,
                                                                         const torch::Tensor& rows) {
   const auto attended = attend(x, call_options(x, rows, /*map=*/true));
-  return {out(attended.out), attended.map};
+  return {multiply(out, attended.out), attended.map};
 }
 
 namespace {

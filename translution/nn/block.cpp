@@ -1,6 +1,7 @@
 #include "translution/nn/block.h"
 
 #include "translution/core/error.h"
+#include "translution/nn/linear.h"
 
 namespace translution {
 namespace {
@@ -23,7 +24,7 @@ FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, double p)
       dropout(register_module("dropout", make_dropout(p))) {}
 
 torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
-  return dropout(down(dropout(torch::gelu(up(x)))));
+  return dropout(multiply(down, dropout(torch::gelu(multiply(up, x)))));
 }
 
 BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, double p)

@@ -51,16 +51,6 @@ struct AttentionResult {
 /// Differentiable in every term. A row that sees no token gives zeros.
 AttentionResult attention(const AttentionTerms& terms, const AttentionSetting& setting);
 
-/// While one lives, the whole process takes the portable path: for comparing the two. The
-/// environment variable TRANSLUTION_IMPL=portable does it for a whole run.
-class PortableOnly {
- public:
-  PortableOnly();
-  ~PortableOnly();
-  PortableOnly(const PortableOnly&) = delete;
-  PortableOnly& operator=(const PortableOnly&) = delete;
-};
-
 /// A dropout mask for `attention`: undefined for p = 0.
 at::Tensor dropout_mask(double p, at::IntArrayRef shape, const at::TensorOptions& options);
 

@@ -3,16 +3,15 @@
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <memory>
 
 #include "translution/kernels/content.h"
 #include "translution/kernels/relative.h"
+#include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/plan_cache.h"
 #include "translution/ops/runs.h"
 
 namespace translution {
@@ -84,7 +83,7 @@ class Fused {
         table_v_(contiguous(terms.table_v)),
         open_(open_pairs(setting, size_)) {
     if (pairwise())
-      plan_ = kernels::make_slot_plan(runs_from_tensor(setting.runs), size_.batch, widest());
+      plan_ = slot_plan(setting.runs, size_.batch, widest());
   }
 
   AttentionResult forward() {
@@ -184,7 +183,7 @@ class Fused {
   template <typename Pass>
   void for_shards(const Pass& pass) const {
     parallel_each(SlotPlan::kShards, [&] {
-      return [&, passes = std::make_shared<RelativePasses<T>>(plan_, kernel_sizes())](
+      return [&, passes = std::make_shared<RelativePasses<T>>(*plan_, kernel_sizes())](
                  int64_t shard) { pass(*passes, static_cast<int>(shard)); };
     });
   }
@@ -373,7 +372,7 @@ class Fused {
     auto lanes = lanes_buffer();
     if (!rel_q_.defined()) return lanes;
     const auto q = side(rel_q_, table_q_), k = side(rel_k_, table_k_);
-    const int64_t count = kernels::kept_offsets(plan_, size_.batch, q.width).back();
+    const int64_t count = kernels::kept_offsets(*plan_, size_.batch, q.width).back();
     // A number that took few products to make is made again sooner than it is read from memory.
     const bool worth_keeping = std::max(q.channels, k.channels) >= kWideChannels;
     if (worth_keeping && count * static_cast<int64_t>(sizeof(T)) <= setting_.workspace)
@@ -459,29 +458,14 @@ class Fused {
   const at::Tensor rel_q_, rel_k_, rel_v_;        // [N,B,C]
   const at::Tensor table_q_, table_k_, table_v_;  // [M,C,R]
   const std::vector<char> open_;
-  SlotPlan plan_;
+  std::shared_ptr<const SlotPlan> plan_;
   int64_t needs_ = 0;  // backward: which gradients
 };
 
-// How many PortableOnly live; one more for a run under TRANSLUTION_IMPL=portable.
-std::atomic<int>& portable_count() {
-  static std::atomic<int> count = [] {
-    const char* wanted = std::getenv("TRANSLUTION_IMPL");
-    if (wanted == nullptr || *wanted == '\0' || std::strcmp(wanted, "fused") == 0) return 0;
-    TORCH_CHECK(std::strcmp(wanted, "portable") == 0,
-                "TRANSLUTION_IMPL: wanted fused or portable, got '", wanted, "'");
-    return 1;
-  }();
-  return count;
-}
-
 }  // namespace
 
-PortableOnly::PortableOnly() { ++portable_count(); }
-PortableOnly::~PortableOnly() { --portable_count(); }
-
 bool fused_supports(const AttentionTerms& terms) {
-  if (portable_count() > 0 || terms.gate.defined()) return false;
+  if (!kernels_wanted() || terms.gate.defined()) return false;
   for (const auto& table : {terms.table_q, terms.table_k, terms.table_v})
     if (table.defined() && table.dim() == 2) return false;
   const bool relative = terms.rel_q.defined() || terms.rel_v.defined();

@@ -9,6 +9,7 @@
 #include "translution/ops/attention_portable.h"
 #include "translution/ops/check.h"
 #include "translution/ops/compat.h"
+#include "translution/ops/project.h"
 #include "translution/ops/rotary.h"
 #include "translution/ops/runs.h"
 
@@ -56,14 +57,13 @@ struct Call {
     check.splits(name, weight, options.heads);
   }
 
-  // Features times each weight, into `out`: of the query rows, and of all tokens. One product for
-  // all of them, which is faster than one each and needs one sum for the gradient of x.
+  // Features times each weight, into `out`: of the query rows, and of all tokens.
   struct Projection {
     at::Tensor weight;
     at::Tensor* out;
   };
 
-  void project(std::vector<Projection> of_queries, std::vector<Projection> of_tokens) const {
+  void project_all(std::vector<Projection> of_queries, std::vector<Projection> of_tokens) const {
     if (!options.rows.defined()) {
       of_tokens.insert(of_tokens.end(), of_queries.begin(), of_queries.end());
       of_queries.clear();
@@ -75,14 +75,9 @@ struct Call {
   static void project_rows(const at::Tensor& rows, const std::vector<Projection>& projections) {
     if (projections.empty()) return;
     std::vector<at::Tensor> weights;
-    std::vector<int64_t> widths;
-    for (const auto& projection : projections) {
-      weights.push_back(projection.weight);
-      widths.push_back(projection.weight.size(1));
-    }
-    const auto product = at::matmul(rows, weights.size() == 1 ? weights[0] : at::cat(weights, 1));
-    const auto parts = product.split_with_sizes(widths, -1);
-    for (size_t p = 0; p < parts.size(); ++p) *projections[p].out = parts[p];
+    for (const auto& projection : projections) weights.push_back(projection.weight);
+    const auto products = translution::project(rows, weights);
+    for (size_t p = 0; p < products.size(); ++p) *projections[p].out = products[p];
   }
 
   at::Tensor rotate(const at::Tensor& q, bool at_rows) const {
@@ -164,7 +159,7 @@ Attended translution(const at::Tensor& x, const RoleWeights& w, const CallOption
   set_role(call.queries, w.q, relative_scores ? terms.rel_q : terms.q, terms.table_q, of_queries);
   set_role(x, w.k, relative_scores ? terms.rel_k : terms.k, terms.table_k, of_tokens);
   set_role(x, w.v, relative_values ? terms.rel_v : terms.v, terms.table_v, of_tokens);
-  call.project(of_queries, of_tokens);
+  call.project_all(of_queries, of_tokens);
   if (!relative_scores) {
     terms.q = call.rotate(terms.q, true);
     terms.k = call.rotate(terms.k, false);
@@ -227,14 +222,14 @@ Attended alpha_translution(const at::Tensor& x, const AlphaWeights& w, const Cal
     of_tokens.push_back({w.down.v, w.table.v.defined() ? &terms.rel_v : &terms.v});
     terms.table_v = w.table.v;
   }
-  call.project(of_queries, of_tokens);
+  call.project_all(of_queries, of_tokens);
   if (shared) {
     terms.q = call.rotate(terms.q, true);
     terms.k = call.rotate(terms.k, false);
   }
   const auto result = call.attend(terms, scale);
   if (!small_values) return call.finish(result.out, result);
-  const auto expanded = at::matmul(w.table.v.defined() ? result.relative_out : result.out, w.up);
+  const auto expanded = project(w.table.v.defined() ? result.relative_out : result.out, {w.up})[0];
   if (!shared) return call.finish(expanded, result);
   const auto sum = result.out + expanded;
   return call.finish(mixing == Mixing::mean ? sum / 2 : sum, result);
@@ -255,7 +250,7 @@ Attended self_attention(const at::Tensor& x, const RoleWeights& w, const Positio
   }
   AttentionTerms terms;
   at::Tensor q, k;
-  call.project({{w.q, &q}}, {{w.k, &k}, {w.v, &terms.v}});
+  call.project_all({{w.q, &q}}, {{w.k, &k}, {w.v, &terms.v}});
   terms.q = call.rotate(q, true);
   terms.k = call.rotate(k, false);
   if (position.key_vectors.defined()) terms.rel_q = q, terms.table_k = position.key_vectors;
