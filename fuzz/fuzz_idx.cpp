@@ -1,0 +1,14 @@
+// Feeds arbitrary bytes to the reader of IDX files; only a std::runtime_error may come of it.
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+
+#include "translution/data/idx.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    translution::parse_idx({reinterpret_cast<const char*>(data), size}, "input");
+  } catch (const std::runtime_error&) {
+  }
+  return 0;
+}
