@@ -1,0 +1,51 @@
+#include "translution/data/batch_order.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "translution/core/error.h"
+#include "translution/core/random.h"
+
+namespace translution {
+namespace {
+
+constexpr uint64_t kOrder = 0x0D3D;  // keeps these draws apart from others of the same seed
+
+}  // namespace
+
+BatchOrderOptions training_order(int64_t batch, uint64_t seed, int64_t epoch, int64_t index) {
+  return {batch, /*shuffle=*/true, /*once=*/false, seed, epoch, index};
+}
+
+BatchOrderOptions evaluation_order(int64_t batch) {
+  return {batch, /*shuffle=*/false, /*once=*/true, 0, 0, 0};
+}
+
+BatchOrder::BatchOrder(int64_t size, const BatchOrderOptions& options)
+    : size_(size), options_(options), epoch_(options.epoch), index_(options.index) {
+  require(size >= 1, "loader: the data set is empty");
+  require(options.batch >= 1, "loader: wanted at least 1 sample per batch, got ", options.batch);
+  batch_ = std::min(options.batch, size);
+  batches_ = options.once ? (size + batch_ - 1) / batch_ : size / batch_;
+  require(epoch_ >= 0 && 0 <= index_ && index_ <= batches_, "loader: cannot begin at batch ",
+          index_, " of epoch ", epoch_, ": an epoch has ", batches_, " batches");
+}
+
+std::optional<BatchPlan> BatchOrder::next() {
+  if (index_ == batches_) {
+    if (options_.once) return {};
+    ++epoch_;
+    index_ = 0;
+    order_.clear();
+  }
+  if (options_.shuffle && order_.empty())
+    order_ = permutation(size_, Random({options_.seed, static_cast<uint64_t>(epoch_), kOrder}));
+  const int64_t first = index_ * batch_, count = std::min(batch_, size_ - first);
+  BatchPlan plan{epoch_, index_++, std::vector<int64_t>(count)};
+  std::iota(plan.samples.begin(), plan.samples.end(), first);
+  if (options_.shuffle)
+    for (int64_t& sample : plan.samples) sample = order_[sample];
+  return plan;
+}
+
+}  // namespace translution
