@@ -1,0 +1,133 @@
+#include "translution/data/sources.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/idx_files.h"
+
+namespace translution {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using ::testing::SizeIs;
+
+DataOptions options_for(const std::string& data) {
+  DataOptions options;
+  options.data = data;
+  return options;
+}
+
+torch::Tensor first_input(const Dataset& set) { return set.load({0, 0, {0}}).input; }
+
+std::string refusal(const DataOptions& options) {
+  return message_of<std::invalid_argument>([&] { open_data(options); });
+}
+
+TEST(OpenData, DigitsHaveTwoEvaluationSetsOfOtherDigits) {
+  const auto source = open_data(options_for("digits:300"));
+  EXPECT_EQ(source.train->size(), 300);
+  ASSERT_THAT(source.evaluation, SizeIs(2));
+  EXPECT_EQ(source.evaluation[0].name, "static");
+  EXPECT_EQ(source.evaluation[1].name, "dynamic");
+  for (const auto& set : source.evaluation) EXPECT_EQ(set.dataset->size(), 1000);
+  EXPECT_THAT(source.classes, SizeIs(10));
+  EXPECT_THAT(source.image, ElementsAre(84, 84));
+  EXPECT_EQ(source.channels, 1);
+  const auto train = first_input(*source.train);
+  EXPECT_EQ(train.sizes(), (std::vector<int64_t>{1, 1, 84, 84}));
+  EXPECT_FALSE(torch::equal(train, first_input(*source.evaluation[0].dataset)));
+  EXPECT_FALSE(torch::equal(first_input(*source.evaluation[0].dataset),
+                            first_input(*source.evaluation[1].dataset)));
+}
+
+TEST(OpenData, EvaluatesAFifthOfTheDigits) {
+  EXPECT_EQ(open_data(options_for("digits:7000")).evaluation[0].dataset->size(), 1400);
+}
+
+TEST(OpenData, TheSeedDecidesAndALimitTakesTheFirst) {
+  auto options = options_for("digits:50");
+  const auto source = open_data(options);
+  options.train_limit = 20;
+  options.eval_limit = 30;
+  const auto limited = open_data(options);
+  EXPECT_EQ(limited.train->size(), 20);
+  EXPECT_EQ(limited.evaluation[1].dataset->size(), 30);
+  EXPECT_TRUE(torch::equal(first_input(*limited.train), first_input(*source.train)));
+  options.seed = 1;
+  EXPECT_FALSE(torch::equal(first_input(*open_data(options).train), first_input(*source.train)));
+}
+
+TEST(OpenData, TrainsAndEvaluatesOnThePlacementsAskedFor) {
+  auto options = options_for("digits:20");
+  options.train_on = Placement::fresh;
+  options.eval_on = {Placement::moved};
+  options.canvas = {40, 50};
+  const auto source = open_data(options);
+  EXPECT_EQ(source.evaluation.at(0).name, "dynamic");
+  EXPECT_THAT(source.evaluation, SizeIs(1));
+  EXPECT_THAT(source.image, ElementsAre(40, 50));
+  EXPECT_FALSE(torch::equal(source.train->load({0, 0, {0, 1}}).input,
+                            source.train->load({1, 0, {0, 1}}).input));
+}
+
+TEST(OpenData, WithoutACanvasThereIsOneEvaluationSet) {
+  auto options = options_for("digits:20");
+  for (const auto& canvas : {std::vector<int64_t>{}, std::vector<int64_t>{28, 28}}) {
+    options.canvas = canvas;
+    const auto source = open_data(options);
+    EXPECT_THAT(source.image, ElementsAre(28, 28));
+    ASSERT_THAT(source.evaluation, SizeIs(1));
+    EXPECT_EQ(source.evaluation[0].name, "static");
+  }
+}
+
+TEST(OpenData, ReadsFilesAsMnistAndOtherSizesAsIdx) {
+  const testing::Directory directory;
+  testing::write_split(directory);
+  for (const char* kind : {"mnist:", "idx:"}) {
+    const auto source = open_data(options_for(kind + directory.path));
+    EXPECT_EQ(source.train->size(), 30);
+    EXPECT_EQ(source.evaluation.at(0).dataset->size(), 20);
+  }
+  testing::write_split(directory, 9, 13);
+  auto options = options_for("idx:" + directory.path);
+  options.canvas = {};
+  EXPECT_THAT(open_data(options).image, ElementsAre(9, 13));
+  options.data = "mnist:" + directory.path;
+  EXPECT_THAT(message_of<std::runtime_error>([&] { open_data(options); }),
+              HasSubstr("28x28, these are 9x13"));
+  directory.write("t10k-images.idx3-ubyte.gz", testing::idx_bytes({20, 8, 13}, 20 * 8 * 13));
+  options.data = "idx:" + directory.path;
+  EXPECT_THAT(message_of<std::runtime_error>([&] { open_data(options); }),
+              HasSubstr("training images are 9x13, test images 8x13"));
+}
+
+TEST(OpenData, SaysInOneLineWhatIsWrong) {
+  EXPECT_EQ(refusal(options_for("digit")), "unknown kind of data 'digit'; did you mean 'digits'?");
+  EXPECT_EQ(refusal(options_for("minst:/data")),
+            "unknown kind of data 'minst'; did you mean 'mnist'?");
+  for (const char* count : {"0", "-1", "x", "12x", " 1", "1000001", "99999999999999999999"})
+    EXPECT_THAT(refusal(options_for(std::string("digits:") + count)),
+                HasSubstr(std::string("got '") + count + "'"));
+  EXPECT_THAT(refusal(options_for("mnist")), HasSubstr("mnist:DIR"));
+  EXPECT_THAT(refusal(options_for("idx:")), HasSubstr("idx:DIR"));
+  EXPECT_THAT(message_of<std::runtime_error>([] { open_data(options_for("mnist:/nowhere")); }),
+              HasSubstr("scripts/fetch-mnist /nowhere"));
+  auto options = options_for("digits:1");
+  options.eval_on = {Placement::fresh};
+  EXPECT_THAT(refusal(options), HasSubstr("wanted static or dynamic, got fresh"));
+  options = options_for("digits:1");
+  options.canvas = {84};
+  EXPECT_THAT(refusal(options), HasSubstr("wanted rows and columns"));
+  options.canvas = {20, 84};
+  EXPECT_THAT(refusal(options), HasSubstr("20x84 is too small for images of 28x28"));
+  options = options_for("digits:1");
+  options.train_limit = -1;
+  EXPECT_THAT(refusal(options), HasSubstr("limits"));
+}
+
+}  // namespace
+}  // namespace translution

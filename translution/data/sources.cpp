@@ -1,0 +1,114 @@
+#include "translution/data/sources.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "translution/core/error.h"
+#include "translution/core/random.h"
+#include "translution/data/digits.h"
+
+namespace translution {
+namespace {
+
+constexpr int64_t kAllDigits = 60000, kMostDigits = 1000000;
+
+// What the seed of a run decides, each with draws of its own.
+enum SeedUse : uint64_t { kTrainDigits = 1, kEvalDigits, kTrainPlaces, kEvalPlaces };
+
+uint64_t seed_for(const DataOptions& options, SeedUse use) {
+  return Random({options.seed, use}).bits();
+}
+
+struct Split {
+  LabelledImages train, eval;
+};
+
+int64_t parse_count(const std::string& text) {
+  int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  require(error == std::errc() && stop == end && 1 <= count && count <= kMostDigits,
+          "data digits:N: wanted 1 to ", kMostDigits, " digits, got '", text, "'");
+  return count;
+}
+
+int64_t limited(int64_t count, int64_t limit) {
+  return limit == 0 ? count : std::min(count, limit);
+}
+
+Split draw_digits(const DataOptions& options, const std::string& where) {
+  const int64_t train = where.empty() ? kAllDigits : parse_count(where);
+  const int64_t eval = std::clamp<int64_t>(train / 5, 1000, 10000);
+  return {make_digits(limited(train, options.train_limit), seed_for(options, kTrainDigits)),
+          make_digits(limited(eval, options.eval_limit), seed_for(options, kEvalDigits))};
+}
+
+Split read_split(const DataOptions& options, const std::string& directory) {
+  require(!directory.empty(), "data ", options.data, ": wanted a directory behind the kind, as in ",
+          options.data.substr(0, options.data.find(':')), ":DIR");
+  Split split{first_of(read_idx(directory, IdxPart::train), options.train_limit),
+              first_of(read_idx(directory, IdxPart::t10k), options.eval_limit)};
+  ensure(split.train.pixels.sizes().slice(1) == split.eval.pixels.sizes().slice(1), directory,
+         ": training images are ", times(split.train.pixels.sizes().slice(1)), ", test images ",
+         times(split.eval.pixels.sizes().slice(1)));
+  return split;
+}
+
+Split read_mnist(const DataOptions& options, const std::string& directory) {
+  Split split = read_split(options, directory);
+  const auto sides = split.train.pixels.sizes().slice(1);
+  ensure(sides == c10::IntArrayRef({kDigitSide, kDigitSide}), directory,
+         ": MNIST's images are 28x28, these are ", times(sides),
+         "; read them with idx:", directory);
+  return split;
+}
+
+std::vector<int64_t> canvas_of(const DataOptions& options, const Split& split) {
+  if (options.canvas.empty()) return split.train.pixels.sizes().slice(1).vec();
+  require(options.canvas.size() == 2, "canvas: wanted rows and columns, got ",
+          times(options.canvas));
+  return options.canvas;
+}
+
+DataSource place_on_canvas(const DataOptions& options, const Split& split) {
+  const auto canvas = canvas_of(options, split);
+  const bool room = canvas != split.train.pixels.sizes().slice(1).vec();
+  const auto place = [&](const LabelledImages& images, Placement placement, SeedUse use) {
+    return std::make_shared<CanvasDataset>(
+        images, CanvasOptions{canvas[0], canvas[1], placement, seed_for(options, use)});
+  };
+  DataSource source;
+  source.train = place(split.train, options.train_on, kTrainPlaces);
+  for (const Placement placement : room ? options.eval_on : std::vector{Placement::still}) {
+    require(placement != Placement::fresh,
+            "evaluation needs places that stay: wanted static or dynamic, got fresh");
+    source.evaluation.push_back(
+        {name_of(kPlacements, placement), place(split.eval, placement, kEvalPlaces)});
+  }
+  source.classes = source.train->classes();
+  source.image = canvas;
+  return source;
+}
+
+}  // namespace
+
+DataSource open_data(const DataOptions& options) {
+  require(options.train_limit >= 0 && options.eval_limit >= 0,
+          "data: wanted limits of 0 (all) or more, got ", options.train_limit, " and ",
+          options.eval_limit);
+  const size_t colon = options.data.find(':');
+  const auto kind = parse_name("kind of data", kDataKinds, options.data.substr(0, colon));
+  const auto where = colon == std::string::npos ? "" : options.data.substr(colon + 1);
+  switch (kind) {
+    case DataKind::digits:
+      return place_on_canvas(options, draw_digits(options, where));
+    case DataKind::mnist:
+      return place_on_canvas(options, read_mnist(options, where));
+    case DataKind::idx:
+      return place_on_canvas(options, read_split(options, where));
+  }
+  throw std::logic_error("open_data: a kind without a case");
+}
+
+}  // namespace translution

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "translution/core/names.h"
+#include "translution/data/canvas.h"
+#include "translution/data/dataset.h"
+
+namespace translution {
+
+/// Where data comes from: what stands before the colon in "mnist:DIR".
+enum class DataKind { digits, mnist, idx };
+
+inline constexpr Named<DataKind> kDataKinds[] = {
+    {DataKind::digits, "digits",
+     "handwritten-looking digits that the program draws; digits:N: so many"},
+    {DataKind::mnist, "mnist", "mnist:DIR: MNIST or Fashion-MNIST, images of 28x28"},
+    {DataKind::idx, "idx", "idx:DIR: other images in files of the same names and format"},
+};
+
+struct DataOptions {
+  std::string data = "digits";             ///< KIND or KIND:WHERE
+  std::vector<int64_t> canvas = {84, 84};  ///< rows, cols; empty: the images' own size
+  Placement train_on = Placement::still;
+  std::vector<Placement> eval_on = {Placement::still, Placement::moved};
+  uint64_t seed = 0;
+  int64_t train_limit = 0;  ///< take only the first so many; 0: all
+  int64_t eval_limit = 0;
+};
+
+struct EvaluationSet {
+  std::string name;  ///< "static", "dynamic"
+  std::shared_ptr<const Dataset> dataset;
+};
+
+/// All that the trainer has to know about its data.
+struct DataSource {
+  std::shared_ptr<const Dataset> train;
+  std::vector<EvaluationSet> evaluation;
+  std::vector<std::string> classes;
+  std::vector<int64_t> image;  ///< rows, cols
+  int64_t channels = 1;
+};
+
+/// Opens what `options.data` names. An unknown kind: one line with the nearest known one.
+///
+/// The canvas concerns digits and IDX images. On one that is no larger than the image all
+/// placements are the same, and there is one evaluation set, "static".
+/// `digits` has 60000 digits for training and 10000 for evaluation, `digits:N` has N, and a fifth
+/// of that (1000 to 10000) for evaluation; no digit is in both.
+DataSource open_data(const DataOptions& options);
+
+}  // namespace translution
