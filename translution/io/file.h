@@ -6,6 +6,26 @@
 
 namespace translution {
 
+/// A regular file, read from its beginning on. One line with the path and the reason where that
+/// fails.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  int64_t size() const { return size_; }
+  int handle() const { return fd_; }
+  /// The next `count` bytes; the file must have them.
+  void read(void* to, int64_t count);
+
+ private:
+  const std::string path_;
+  const int fd_;
+  int64_t size_;
+};
+
 /// The bytes of the file; one line with the path and the reason where it cannot be read, or where
 /// it holds more than `most` bytes.
 std::string read_file(const std::string& path, int64_t most = int64_t{1} << 32);

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace translution {
+
+/// A file that is never half-written: the bytes go to another file in the same directory, which
+/// takes the place of `path` in `commit`, when they are on the disk. Without `commit` nothing
+/// remains. An error is one line with the path, the reason and what to do.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::string_view bytes);
+  /// After it the file is at its place even if the machine loses power.
+  void commit();
+
+ private:
+  template <typename Step>
+  void guard(const Step& step) const;
+
+  const std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+};
+
+void write_file_atomically(const std::string& path, std::string_view bytes);
+
+}  // namespace translution

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+struct XXH3_state_s;
+
+namespace translution {
+
+/// XXH3 of 128 bits over bytes that come in pieces. Finds damage; it is no signature.
+class Checksum {
+ public:
+  static constexpr size_t kDigits = 32;
+
+  Checksum();
+  ~Checksum();
+  Checksum(const Checksum&) = delete;
+  Checksum& operator=(const Checksum&) = delete;
+
+  void add(std::string_view bytes);
+  std::string hex() const;  ///< 32 digits, 0 to f
+
+ private:
+  XXH3_state_s* state_;
+};
+
+std::string checksum_of(std::string_view bytes);
+std::string checksum_of_file(const std::string& path);
+
+}  // namespace translution

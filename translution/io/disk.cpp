@@ -1,0 +1,135 @@
+#include "translution/io/disk.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "translution/core/error.h"
+#include "translution/io/write_fault.h"
+
+namespace translution::disk {
+namespace {
+
+const char* advice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; choose a place that you may write to";
+    case ENOENT:
+      return "; make the directory first";
+    case EIO:
+      return "; check the disk";
+    default:
+      return "";
+  }
+}
+
+void check(bool done, const std::string& path, const char* what) {
+  if (done) return;
+  const int error = errno;
+  throw std::runtime_error(join(path, ": cannot be ", what, ": ", strerror(error), advice(error)));
+}
+
+// The result of the call, or of the fault in its place; repeated while signals interrupt it.
+template <typename Call>
+int attempt(const Call& call) {
+  for (;;) {
+    const Fault fault = next_fault();
+    if (fault == Fault::kill) raise(SIGKILL);
+    const bool works = fault == Fault::none || fault == Fault::cut;
+    const int result = works ? call() : -1;
+    if (!works) errno = fault == Fault::interrupt ? EINTR : ENOSPC;
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+ssize_t write_some(int fd, std::string_view bytes) {
+  const Fault fault = next_fault();
+  if (fault == Fault::enospc || fault == Fault::interrupt) {
+    errno = fault == Fault::enospc ? ENOSPC : EINTR;
+    return -1;
+  }
+  if (fault == Fault::none) return ::write(fd, bytes.data(), bytes.size());
+  const ssize_t count = ::write(fd, bytes.data(), (bytes.size() + 1) / 2);
+  if (fault == Fault::kill) raise(SIGKILL);
+  if (fault == Fault::cut) return count;
+  errno = ENOSPC;
+  return -1;
+}
+
+}  // namespace
+
+int create(const std::string& path, const std::string& shown) {
+  const int fd =
+      attempt([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+  check(fd >= 0 || errno == EEXIST, shown, "written");
+  return fd;
+}
+
+void write(int fd, std::string_view bytes, const std::string& shown) {
+  while (!bytes.empty()) {
+    const ssize_t count = write_some(fd, bytes);
+    check(count >= 0 || errno == EINTR, shown, "written");
+    if (count > 0) bytes.remove_prefix(count);
+  }
+}
+
+void sync(int fd, const std::string& shown) {
+  check(attempt([&] { return fsync(fd); }) == 0, shown, "brought to the disk");
+}
+
+void sync_directory(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  check(fd >= 0, path, "opened");
+  const bool done = attempt([&] { return fsync(fd); }) == 0;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  check(done, path, "brought to the disk");
+}
+
+void make_directory(const std::string& path) {
+  check(attempt([&] { return mkdir(path.c_str(), 0777); }) == 0, path, "made");
+}
+
+void make_link(const std::string& target, const std::string& path) {
+  check(attempt([&] { return symlink(target.c_str(), path.c_str()); }) == 0, path, "linked");
+}
+
+void rename(const std::string& from, const std::string& to) {
+  check(attempt([&] { return ::rename(from.c_str(), to.c_str()); }) == 0, to, "put in place");
+}
+
+void exchange(const std::string& a, const std::string& b) {
+  const auto call = [&] {
+    return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+  };
+  check(attempt(call) == 0, b, "replaced");
+}
+
+void remove(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(fs::symlink_status(path, error)))
+    for (const auto& entry : fs::directory_iterator(path, error))
+      disk::remove(entry.path().string());
+  check(attempt([&] { return std::remove(path.c_str()); }) == 0, path, "removed");
+}
+
+std::string temporary_name() {
+  static std::atomic<int64_t> count{0};
+  return join(kTemporary, getpid(), "-", count++);
+}
+
+}  // namespace translution::disk

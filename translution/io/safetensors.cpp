@@ -1,0 +1,108 @@
+#include "translution/io/safetensors.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+
+#include "translution/core/error.h"
+#include "translution/core/message.h"
+#include "translution/io/atomic_file.h"
+#include "translution/io/file.h"
+
+namespace translution {
+namespace {
+
+constexpr std::pair<Dtype, torch::ScalarType> kScalarTypes[] = {
+    {Dtype::f64, torch::kDouble},    {Dtype::f32, torch::kFloat}, {Dtype::f16, torch::kHalf},
+    {Dtype::bf16, torch::kBFloat16}, {Dtype::i64, torch::kLong},  {Dtype::i32, torch::kInt},
+    {Dtype::i16, torch::kShort},     {Dtype::i8, torch::kChar},   {Dtype::u8, torch::kByte},
+    {Dtype::boolean, torch::kBool},
+};
+
+torch::ScalarType to_scalar_type(Dtype dtype) {
+  for (const auto& [ours, theirs] : kScalarTypes)
+    if (ours == dtype) return theirs;
+  throw std::logic_error("a dtype is missing in kScalarTypes");
+}
+
+SafetensorsEntry describe(const std::string& name, const torch::Tensor& tensor) {
+  require(tensor.defined() && tensor.layout() == torch::kStrided, "safetensors: tensor ",
+          in_quotes(name), " has no plain values to save");
+  for (const auto& [dtype, type] : kScalarTypes)
+    if (type == tensor.scalar_type()) return {name, dtype, tensor.sizes().vec(), 0, 0};
+  throw std::invalid_argument(join("safetensors: tensor ", in_quotes(name), " holds ",
+                                   tensor.scalar_type(), ", which the format does not have"));
+}
+
+SafetensorsHeader lay_out(const NamedTensors& tensors) {
+  SafetensorsHeader header;
+  for (const auto& [name, tensor] : tensors) header.entries.push_back(describe(name, tensor));
+  std::stable_sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
+    return byte_size(a.dtype) > byte_size(b.dtype);
+  });
+  int64_t end = 0;
+  for (auto& entry : header.entries) {
+    entry.begin = end;
+    end += tensors.at(entry.name).numel() * byte_size(entry.dtype);
+    entry.end = end;
+  }
+  return header;
+}
+
+// A byte other than 0 and 1 is no bool; comparing such values is undefined.
+bool holds_bools(const torch::Tensor& tensor) {
+  const auto* bytes = static_cast<const unsigned char*>(tensor.data_ptr());
+  return std::all_of(bytes, bytes + tensor.numel(), [](auto byte) { return byte <= 1; });
+}
+
+torch::Tensor read_tensor(InputFile& file, const SafetensorsEntry& entry) {
+  auto tensor = torch::empty(entry.shape, to_scalar_type(entry.dtype));
+  file.read(tensor.data_ptr(), entry.end - entry.begin);
+  return tensor;
+}
+
+SafetensorsHeader read_header(InputFile& file, const std::string& where) {
+  std::string start(std::min(kLengthBytes, file.size()), '\0');
+  file.read(start.data(), start.size());
+  const int64_t length =
+      locate_errors(where, [&] { return safetensors_header_length(start, file.size()); });
+  start.resize(kLengthBytes + length);
+  file.read(start.data() + kLengthBytes, length);
+  return locate_errors(where, [&] { return parse_safetensors_header(start, file.size()); });
+}
+
+}  // namespace
+
+Safetensors load_safetensors(const std::string& path) {
+  InputFile file(path);
+  const auto header = read_header(file, path + ": ");
+  Safetensors result{{}, header.metadata};
+  for (const auto& entry : header.entries) {  // in the order of the file
+    const auto tensor = read_tensor(file, entry);
+    ensure(entry.dtype != Dtype::boolean || holds_bools(tensor), path, ": tensor ",
+           in_quotes(entry.name), " is BOOL and holds a byte other than 0 and 1");
+    result.tensors.emplace(entry.name, tensor);
+  }
+  return result;
+}
+
+void write_safetensors(const NamedTensors& tensors, const SafetensorsMetadata& metadata,
+                       const std::function<void(std::string_view)>& sink) {
+  torch::NoGradGuard no_grad;
+  auto header = lay_out(tensors);
+  header.metadata = metadata;
+  sink(format_safetensors_header(header));
+  for (const auto& entry : header.entries) {
+    const auto plain = tensors.at(entry.name).cpu().resolve_neg().contiguous();
+    sink({static_cast<const char*>(plain.data_ptr()), plain.nbytes()});
+  }
+}
+
+void save_safetensors(const std::string& path, const NamedTensors& tensors,
+                      const SafetensorsMetadata& metadata) {
+  AtomicFile file(path);
+  write_safetensors(tensors, metadata, [&](std::string_view bytes) { file.write(bytes); });
+  file.commit();
+}
+
+}  // namespace translution

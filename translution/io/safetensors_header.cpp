@@ -1,0 +1,174 @@
+#include "translution/io/safetensors_header.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "translution/core/error.h"
+#include "translution/core/message.h"
+#include "translution/io/strict_json.h"
+
+namespace translution {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kMostHeader = 100'000'000;
+constexpr size_t kMostDimensions = 64;  // LibTorch's own limit in most operations
+constexpr int kDepth = 3;               // the header, a tensor, its shape
+constexpr const char* kMetadata = "__metadata__";
+
+int64_t parse_count(const Json& json, const char* what) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  ensure(json.is_number_unsigned() && json.get<uint64_t>() <= kMost, what,
+         ": wanted a whole number from 0 to 2^63-1, got ", in_quotes(json.dump()));
+  return json.get<int64_t>();
+}
+
+std::vector<int64_t> parse_counts(const Json& fields, const char* what) {
+  ensure(fields.contains(what) && fields[what].is_array(), "wanted an array ", what);
+  const Json& json = fields[what];
+  ensure(json.size() <= kMostDimensions, what, ": wanted at most ", kMostDimensions,
+         " numbers, got ", json.size());
+  std::vector<int64_t> counts;
+  for (const auto& count : json) counts.push_back(parse_count(count, what));
+  return counts;
+}
+
+Dtype parse_dtype(const Json& fields) {
+  ensure(fields.contains("dtype") && fields["dtype"].is_string(), "wanted a string dtype");
+  const auto& name = fields["dtype"].get_ref<const std::string&>();
+  for (const auto& entry : kDtypes)
+    if (name == entry.name) return entry.value;
+  throw std::runtime_error(join("dtype ", in_quotes(name), " is none that we read"));
+}
+
+// Bytes that a tensor takes. Zeros count as ones for the limit, since strides multiply like that.
+int64_t count_bytes(const SafetensorsEntry& entry) {
+  int64_t bytes = byte_size(entry.dtype);
+  bool empty = false, fits = true;
+  for (const int64_t side : entry.shape) {
+    empty = empty || side == 0;
+    fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(side, 1), &bytes);
+  }
+  ensure(fits, "shape ", times(entry.shape), " has more than 2^63-1 bytes");
+  return empty ? 0 : bytes;
+}
+
+SafetensorsEntry parse_entry(const std::string& name, const Json& fields) {
+  ensure(fields.is_object() && fields.size() == 3, "wanted dtype, shape and data_offsets");
+  SafetensorsEntry entry{name, parse_dtype(fields), parse_counts(fields, "shape"), 0, 0};
+  const auto offsets = parse_counts(fields, "data_offsets");
+  ensure(offsets.size() == 2 && offsets[0] <= offsets[1],
+         "data_offsets: wanted a begin and an end behind it, got ", in_quotes(times(offsets)));
+  entry.begin = offsets[0];
+  entry.end = offsets[1];
+  const int64_t bytes = count_bytes(entry);
+  ensure(bytes == entry.end - entry.begin, "shape ", in_quotes(times(entry.shape)), " takes ",
+         bytes, " bytes, data_offsets give ", entry.end - entry.begin);
+  return entry;
+}
+
+SafetensorsMetadata parse_metadata(const Json& json) {
+  ensure(json.is_object(), kMetadata, ": wanted an object");
+  SafetensorsMetadata metadata;
+  for (const auto& [key, value] : json.items()) {
+    ensure(value.is_string(), kMetadata, ": wanted a string for ", in_quotes(key));
+    metadata.emplace(key, value.get<std::string>());
+  }
+  return metadata;
+}
+
+// Sorts, and refuses gaps, overlaps, and bytes that belong to no tensor.
+void order_entries(std::vector<SafetensorsEntry>& entries, int64_t data_bytes) {
+  const auto place = [](const SafetensorsEntry& e) { return std::make_pair(e.begin, e.end); };
+  std::stable_sort(entries.begin(), entries.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  int64_t end = 0;
+  for (const auto& entry : entries) {
+    ensure(entry.begin == end, "tensor ", in_quotes(entry.name), " begins at byte ", entry.begin,
+           ", the one before it ends at ", end);
+    end = entry.end;
+  }
+  ensure(end == data_bytes, "the tensors end at byte ", end, ", the file has ", data_bytes);
+}
+
+Json to_json(const SafetensorsEntry& entry) {
+  return {{"dtype", name_of(kDtypes, entry.dtype)},
+          {"shape", entry.shape},
+          {"data_offsets", {entry.begin, entry.end}}};
+}
+
+}  // namespace
+
+int64_t byte_size(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64:
+    case Dtype::i64:
+      return 8;
+    case Dtype::f32:
+    case Dtype::i32:
+      return 4;
+    case Dtype::f16:
+    case Dtype::bf16:
+    case Dtype::i16:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+int64_t safetensors_header_length(std::string_view start, int64_t file_size) {
+  ensure(static_cast<int64_t>(start.size()) >= kLengthBytes, "has ", start.size(),
+         " bytes, a safetensors file has at least ", kLengthBytes);
+  uint64_t length = 0;
+  for (int byte = kLengthBytes - 1; byte >= 0; --byte)
+    length = length << 8 | static_cast<unsigned char>(start[byte]);
+  ensure(length <= static_cast<uint64_t>(kMostHeader), "the header has ", length,
+         " bytes, wanted at most ", kMostHeader, "; this is no safetensors file");
+  ensure(static_cast<int64_t>(length) <= file_size - kLengthBytes, "the header has ", length,
+         " bytes, the file only ", file_size - kLengthBytes, " behind the length");
+  return static_cast<int64_t>(length);
+}
+
+SafetensorsHeader parse_safetensors_header(std::string_view start, int64_t file_size) {
+  const int64_t length = safetensors_header_length(start, file_size);
+  const std::string_view text = start.substr(kLengthBytes, length);
+  require(static_cast<int64_t>(text.size()) == length, "the header is not all there");
+  ensure(!text.empty() && text.front() == '{', "the header does not begin with {");
+  const Json json = locate_errors("the header ", [&] { return parse_strict_json(text, kDepth); });
+  SafetensorsHeader header;
+  for (const auto& item : json.items()) {
+    const std::string& name = item.key();
+    if (name == kMetadata)
+      header.metadata = parse_metadata(item.value());
+    else
+      header.entries.push_back(locate_errors("tensor " + in_quotes(name) + ": ",
+                                             [&] { return parse_entry(name, item.value()); }));
+  }
+  order_entries(header.entries, file_size - kLengthBytes - length);
+  return header;
+}
+
+std::string format_safetensors_header(const SafetensorsHeader& header) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (!header.metadata.empty()) json[kMetadata] = header.metadata;
+  for (const auto& entry : header.entries) {
+    require(entry.name != kMetadata, "safetensors: no tensor may be called ", kMetadata);
+    json[entry.name] = to_json(entry);
+  }
+  std::string text;
+  try {
+    text = json.dump();
+  } catch (const Json::exception&) {
+    throw std::invalid_argument("safetensors: wanted names and metadata in UTF-8");
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const auto length = static_cast<int64_t>(text.size());
+  require(length <= kMostHeader, "safetensors: the header would have ", length,
+          " bytes, wanted at most ", kMostHeader);
+  std::string start;
+  for (int byte = 0; byte < kLengthBytes; ++byte) start += static_cast<char>(length >> 8 * byte);
+  return start + text;
+}
+
+}  // namespace translution

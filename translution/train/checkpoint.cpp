@@ -1,0 +1,108 @@
+#include "translution/train/checkpoint.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+
+#include "translution/core/error.h"
+#include "translution/core/message.h"
+#include "translution/io/checksum.h"
+#include "translution/io/file.h"
+
+namespace translution {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostManifest = int64_t{1} << 28;
+
+// What a link names now, so that a save in the meantime does not change what is being read.
+fs::path follow(const fs::path& path) {
+  std::error_code error;
+  const auto target = fs::read_symlink(path, error);
+  return error ? path : path.parent_path() / target;
+}
+
+fs::path find_checkpoint(const fs::path& path) {
+  for (const char* link : {"checkpoints/last", "last"})
+    if (fs::is_symlink(path / link)) return follow(path / link);
+  const auto found = follow(path);
+  ensure(fs::exists(found / "manifest.json"), path.string(),
+         ": has no manifest.json; wanted a checkpoint, or a run with checkpoints/last");
+  return found;
+}
+
+Manifest read_manifest(const fs::path& checkpoint) {
+  const std::string path = checkpoint / "manifest.json";
+  const std::string text = read_file(path, kMostManifest);
+  return locate_errors(path + ": ", [&] { return parse_manifest(text); });
+}
+
+NamedTensors load_checked(const std::string& path, const FileRecord& expected) {
+  const int64_t bytes = InputFile(path).size();
+  ensure(bytes == expected.bytes, path, ": is damaged: has ", bytes, " bytes, the manifest says ",
+         expected.bytes, "; use another checkpoint");
+  const auto checksum = checksum_of_file(path);
+  ensure(checksum == expected.checksum, path, ": is damaged: its checksum is ", checksum,
+         ", the manifest says ", expected.checksum, "; use another checkpoint");
+  return load_safetensors(path).tensors;
+}
+
+Checkpoint load_from(const fs::path& path) {
+  auto manifest = read_manifest(path);
+  return {path,
+          manifest.step,
+          manifest.best,
+          {load_checked(path / "model.safetensors", manifest.model),
+           load_checked(path / "optimizer.safetensors", manifest.optimizer),
+           std::move(manifest.state)}};
+}
+
+}  // namespace
+
+Checkpoint load_checkpoint(const std::string& path) { return load_from(find_checkpoint(path)); }
+
+NamedTensors load_model(const std::string& path) {
+  if (!fs::is_directory(path)) return load_safetensors(path).tensors;
+  const auto checkpoint = find_checkpoint(path);
+  return load_checked(checkpoint / "model.safetensors", read_manifest(checkpoint).model);
+}
+
+Manifest load_manifest(const std::string& path) { return read_manifest(find_checkpoint(path)); }
+
+NewestWhole newest_whole(const std::string& directory) {
+  NewestWhole result;
+  for (const int64_t step : list_steps(directory)) {
+    try {
+      result.checkpoint = load_from(fs::path(directory) / checkpoint_name(step));
+      break;
+    } catch (const std::runtime_error& error) {
+      result.skipped.emplace_back(error.what());
+    }
+  }
+  return result;
+}
+
+std::string checkpoint_name(int64_t step) {
+  char name[32];
+  std::snprintf(name, sizeof name, "step-%08lld", static_cast<long long>(step));
+  return name;
+}
+
+std::vector<int64_t> list_steps(const std::string& directory) {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename();
+    long long step = 0;
+    const bool numbered = std::sscanf(name.c_str(), "step-%18lld", &step) == 1 && step >= 0;
+    if (numbered && name == checkpoint_name(step)) steps.push_back(step);
+  }
+  ensure(!error || error == std::errc::no_such_file_or_directory, directory,
+         ": cannot be read: ", error.message());
+  std::sort(steps.begin(), steps.end(), std::greater<>());
+  return steps;
+}
+
+}  // namespace translution
