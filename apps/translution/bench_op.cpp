@@ -60,7 +60,7 @@ struct OpFlags {
     return AttentionOptions(number_or(192, *dim, kMaxWidth))
         .heads(number_or(3, *heads, kMaxWidth))
         .dim_head(number_or(64, *dim_head, kMaxWidth))
-        .grid(grid->count() > 0 ? Value(*grid).grid() : std::vector<int64_t>{7, 7})
+        .grid(grid->count() > 0 ? value_of(*grid).grid() : std::vector<int64_t>{7, 7})
         .cls(cls)
         .causal(causal)
         .position(position.read());

@@ -220,7 +220,7 @@ void show_paper_table(const InfoFlags& flags) {
   if (flags.batch->count() > 0) others.push_back(flags.batch->get_name());
   require(others.empty(), "--paper-table and ", others.empty() ? "" : others.front(),
           " do not go together");
-  const auto table = paper_table(Value(*flags.table).text);
+  const auto table = paper_table(value_of(*flags.table).text);
   if (!flags.json) return fmt::print("{}", paper_text(table));
   Json rows;
   for (const auto& row : table.rows) rows.push_back(row_json(row));
@@ -229,7 +229,7 @@ void show_paper_table(const InfoFlags& flags) {
 
 void show_model(const InfoFlags& flags) {
   const auto model = flags.model.read();
-  const int64_t batch = flags.batch->count() > 0 ? Value(*flags.batch).number() : 1;
+  const int64_t batch = flags.batch->count() > 0 ? value_of(*flags.batch).number() : 1;
   if (flags.json)
     fmt::print("{}\n", Json::array({model_json(model, batch)}).dump(2));
   else

@@ -1,28 +1,42 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "translution/models/options.h"
+#include "translution/models/settings.h"
 
 namespace translution::cli {
 
 /// What stands behind an option on the command line. Refuses another option in its place.
-struct Value {
-  explicit Value(const CLI::Option& option);
-
-  int64_t number() const;                             ///< a whole number
-  int64_t number(int64_t least, int64_t most) const;  ///< one of that range
-  bool on() const;                                    ///< "on" or "off"
-  std::vector<int64_t> sides() const;                 ///< "84" or "84x60": two numbers
-  std::vector<int64_t> grid() const;                  ///< "160", "7x7", "4x7x7"
-
-  std::string option, text;
-};
+Value value_of(const CLI::Option& option);
 
 /// What the option says, 1 to `most`; `fallback` where it does not stand.
 int64_t number_or(int64_t fallback, const CLI::Option& option, int64_t most);
+
+/// The options of a command that stand in tables of settings.
+class SettingFlags {
+ public:
+  explicit SettingFlags(CLI::App& command) : command_(command) {}
+
+  void add(const char* name, const std::string& wants, const std::string& help, const char* group);
+  template <typename Options>
+  void add(const std::vector<SettingGroup<Options>>& groups) {
+    for (const auto& group : groups)
+      for (const auto& setting : group.settings)
+        add(setting.name, setting.wants, setting.help, group.title);
+  }
+
+  /// Name, without dashes, and text of each option that stands on the command line.
+  std::map<std::string, std::string> given() const;
+  /// All names, without dashes.
+  std::vector<std::string> names() const;
+
+ private:
+  CLI::App& command_;
+  std::vector<std::pair<std::string, const CLI::Option*>> options_;
+};
 
 /// The options of a command that decide a method and its choices.
 class PositionFlags {
@@ -31,7 +45,7 @@ class PositionFlags {
   Position read() const;
 
  private:
-  std::vector<const CLI::Option*> options_;
+  SettingFlags flags_;
 };
 
 /// The options of a command that decide a model.
@@ -45,8 +59,10 @@ class ModelFlags {
   std::vector<std::string> given() const;
 
  private:
-  const CLI::Option* model_;
-  std::vector<const CLI::Option*> options_;
+  SettingFlags flags_;
 };
+
+/// Adds --model and the options of a model.
+void add_model_flags(SettingFlags& flags);
 
 }  // namespace translution::cli

@@ -20,6 +20,11 @@ enum class Init {
   none,     ///< left as allocated: for a model whose weights are loaded next
 };
 
+inline constexpr Named<Init> kInits[] = {
+    {Init::scaled, "scaled", "by the number of channels that go in"},
+    {Init::authors, "authors", "as in the authors' released code"},
+};
+
 struct AttentionOptions {
   explicit AttentionOptions(int64_t dim) : dim_(dim) {}
 
