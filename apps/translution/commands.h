@@ -8,5 +8,6 @@ namespace translution::cli {
 void add_bench(CLI::App& program);
 void add_info(CLI::App& program);
 void add_list(CLI::App& program);
+void add_train(CLI::App& program);
 
 }  // namespace translution::cli

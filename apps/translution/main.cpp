@@ -126,7 +126,7 @@ void set_up(CLI::App& program) {
   program.set_version_flag("--version", kVersion, "print the versions of program and LibTorch");
   program.footer(kExamples);
   program.require_subcommand(0, 1);
-  for (const auto add : {add_list, add_info, add_bench}) add(program);
+  for (const auto add : {add_list, add_info, add_train, add_bench}) add(program);
   for (auto* command : program.get_subcommands({})) command->group("Commands");
 }
 

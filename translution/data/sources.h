@@ -27,6 +27,7 @@ struct DataOptions {
   Placement train_on = Placement::still;
   std::vector<Placement> eval_on = {Placement::still, Placement::moved};
   uint64_t seed = 0;
+  int64_t length = 0;  ///< text: tokens that a model sees at once
   int64_t train_limit = 0;  ///< take only the first so many; 0: all
   int64_t eval_limit = 0;
 };
@@ -43,6 +44,7 @@ struct DataSource {
   std::vector<std::string> classes;
   std::vector<int64_t> image;  ///< rows, cols
   int64_t channels = 1;
+  int64_t vocabulary = 0;  ///< distinct tokens of text; 0: images
 };
 
 /// Opens what `options.data` names. An unknown kind: one line with the nearest known one.

@@ -1,0 +1,254 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/utils.h>
+#include <torch/version.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "commands.h"
+#include "measure.h"
+#include "model_flags.h"
+#include "progress.h"
+#include "run_directory.h"
+#include "table.h"
+#include "translution/core/cpu_info.h"
+#include "translution/core/random.h"
+#include "translution/data/settings.h"
+#include "translution/io/atomic_file.h"
+#include "translution/models/cost.h"
+#include "translution/train/config.h"
+#include "translution/train/trainer.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr int64_t kMaxThreads = 1024;
+constexpr const char* kFooter =
+    "Data: `digits` are drawn by the program itself; `mnist:DIR` is filled by "
+    "scripts/fetch-mnist.\n"
+    "A run directory holds config.toml, metrics.jsonl, metrics.csv, TensorBoard events and\n"
+    "checkpoints/. Ctrl-C saves a checkpoint and stops; --resume auto goes on from the newest\n"
+    "whole one, bit for bit as if nothing had happened.\n"
+    "A configuration file has the same names without dashes: `method = \"alpha_translution\"`. "
+    "What\n"
+    "stands on the command line wins.\n"
+    "\n"
+    "Examples:\n"
+    "  translution train --model vit-a/12 --method alpha_translution --epochs 2 --out runs/alpha\n"
+    "  translution train --data mnist:data/mnist --train-on dynamic --model vit-a/12 --out runs/m\n"
+    "  translution train --config configs/mnist-vit-a-12-translution.toml --out runs/t --resume "
+    "auto";
+
+std::atomic<bool> stop_requested{false};
+
+struct TrainFlags {
+  explicit TrainFlags(CLI::App& command) : settings(command) {
+    add_model_flags(settings);
+    settings.add(data_settings());
+    settings.add(train_settings());
+    settings.add("threads", "N", "all that this process may run on, unless given", "Run");
+    config = command.add_option("--config")
+                 ->type_name("FILE")
+                 ->description("settings from a TOML file")
+                 ->group("Run");
+    out = command.add_option("--out")
+              ->type_name("RUN")
+              ->description("directory of the run; made if need be")
+              ->group("Run");
+    resume = command.add_option("--resume")
+                 ->type_name("auto")
+                 ->description("go on from the newest whole checkpoint of --out, if there is one")
+                 ->group("Run");
+  }
+
+  SettingFlags settings;
+  const CLI::Option *config, *out, *resume;
+};
+
+// All settings of a run, from defaults, file and command line.
+struct Plan {
+  ModelOptions model;
+  DataOptions data;
+  TrainOptions train;
+  int threads = 1;
+  std::string out;
+  bool resume = false;
+};
+
+std::map<std::string, std::string> given_settings(const TrainFlags& flags) {
+  auto given = flags.settings.given();
+  if (flags.config->count() == 0) return given;
+  for (const auto& [name, text] : read_config(value_of(*flags.config).text, flags.settings.names()))
+    given.emplace(name, text);  // unless the command line has it
+  return given;
+}
+
+// Where the data decides a model's size, it need not be said again.
+void fit_model(const DataSource& source, std::map<std::string, std::string>& given) {
+  const auto set = [&](const char* name, const std::string& text) { given.emplace(name, text); };
+  set("model", "vit-a/12");
+  if (given["model"].rfind("vit", 0) != 0) {
+    if (source.vocabulary > 0) set("vocabulary", std::to_string(source.vocabulary));
+    return;
+  }
+  set("image-size", times(source.image));
+  set("channels", std::to_string(source.channels));
+  set("classes", std::to_string(source.classes.size()));
+}
+
+void check_fit(const ModelOptions& model, const DataSource& source, const std::string& data) {
+  if (model.family == Family::gpt) {
+    require(source.vocabulary > 0, model.name(), " learns from text; ", data,
+            " are images: wanted --data tokens:DIR, which `translution data text` makes");
+    require(source.vocabulary <= model.vocabulary, "--vocabulary wants at least the data's ",
+            source.vocabulary, ", got ", model.vocabulary);
+    return;
+  }
+  require(source.vocabulary == 0, model.name(), " learns from images; ", data,
+          " is text: wanted a gpt model");
+  require(model.image_size == source.image && model.channels == source.channels &&
+              model.classes == static_cast<int64_t>(source.classes.size()),
+          "the model wants images of ", times(model.image_size), " with ", model.channels,
+          " channels in ", model.classes, " classes, the data has ", times(source.image), " with ",
+          source.channels, " in ", source.classes.size());
+}
+
+Plan make_plan(const TrainFlags& flags, std::map<std::string, std::string>& given) {
+  Plan plan;
+  require(flags.out->count() > 0, "--out is missing; wanted a directory for the run");
+  plan.out = value_of(*flags.out).text;
+  if (flags.resume->count() > 0) {
+    const auto text = value_of(*flags.resume).text;
+    require(text == "auto", "--resume wants auto, got '", text, "'");
+    plan.resume = true;
+  }
+  set_all(train_settings(), given, plan.train, "--");
+  plan.train.check();
+  plan.data = data_options({}, given, plan.train.seed);
+  plan.threads = usable_cores();
+  if (const auto threads = given.find("threads"); threads != given.end())
+    plan.threads = static_cast<int>(Value{"--threads", threads->second}.number(1, kMaxThreads));
+  require(plan.resume || !std::filesystem::exists(plan.out + "/checkpoints/last"), plan.out,
+          " holds a run already; use --resume auto to go on, or another --out");
+  return plan;
+}
+
+// The length of a window of text is the model's.
+void read_model_into(Plan& plan, DataSource& source, std::map<std::string, std::string>& given) {
+  if (const auto name = given.find("model"); name != given.end())
+    plan.data.length = ModelOptions::named(name->second).length;
+  source = open_data(plan.data);
+  fit_model(source, given);
+  plan.model = read_model(given, "--");
+  check_fit(plan.model, source, plan.data.data);
+}
+
+SettingTexts run_texts(const Plan& plan) {
+  auto texts = model_texts(plan.model);
+  for (auto& entry : texts_of(data_settings(), plan.data)) texts.push_back(entry);
+  return texts;
+}
+
+void write_config(const Plan& plan) {
+  std::filesystem::create_directories(plan.out);
+  const std::vector<std::string> comments = {
+      fmt::format("translution {} ({}), LibTorch {}, {}, {} threads", TRANSLUTION_VERSION,
+                  TRANSLUTION_COMMIT, TORCH_VERSION, name_of(kIsas, chosen_isa()), plan.threads)};
+  write_file_atomically(
+      plan.out + "/config.toml",
+      format_config(comments, {{"model", model_texts(plan.model)},
+                               {"data", texts_of(data_settings(), plan.data)},
+                               {"train", texts_of(train_settings(), plan.train)}}));
+}
+
+std::string metrics_text(const Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics.values) {
+    if (name == "top1" || name == "top5" || name == "share_of_sgemm")
+      text +=
+          fmt::format("  {} {:.2f} %", name == "share_of_sgemm" ? "of SGEMM" : name, 100 * value);
+    else if (name == "samples_per_s" || name == "tokens_per_s")
+      text += fmt::format("  {} {}/s", grouped(value), name.substr(0, name.find('_')));
+    else if (name == "loss" || name == "perplexity")
+      text += fmt::format("  {} {:.4g}", name, value);
+  }
+  return text.empty() ? text : text.substr(2);
+}
+
+TrainEvents show_on(Progress& progress, const Plan& plan, int64_t per_epoch) {
+  TrainEvents events;
+  events.message = [&](const std::string& line) { progress.message(line); };
+  events.step = [&](int64_t step, const Metrics& latest) {
+    progress.update(step, metrics_text(latest));
+  };
+  events.metrics = [&progress, &plan, per_epoch](const Metrics& metrics) {
+    if (metrics.split == "train") return;
+    progress.message(fmt::format("step {} (epoch {:.2f})  on {}: {}", metrics.step,
+                                 static_cast<double>(metrics.step) / static_cast<double>(per_epoch),
+                                 metrics.split, metrics_text(metrics)));
+  };
+  return events;
+}
+
+double sgemm_rate(int threads) {
+  Sgemm sgemm(threads);
+  double best = 0;
+  for (int i = 0; i < 5; ++i) best = std::max(best, sgemm.gflops());
+  return best;
+}
+
+void introduce(const Plan& plan, const DataSource& source) {
+  const auto cost = model_cost(plan.model);
+  fmt::print("{} with {}: {} parameters, {} per sample and step\n", plan.model.name(),
+             name_of(kMethods, plan.model.position.method), grouped(cost.parameters),
+             in_flops(cost.training_flops));
+  fmt::print("{}: {} samples to learn from", plan.data.data, grouped(source.train->size()));
+  for (const auto& set : source.evaluation)
+    fmt::print(", {} in {}", grouped(set.dataset->size()), set.name);
+  fmt::print("; {}\n", plan.out);
+  std::fflush(stdout);
+}
+
+void run_train(const TrainFlags& flags) {
+  auto given = given_settings(flags);
+  auto plan = make_plan(flags, given);
+  at::set_num_threads(plan.threads);
+  DataSource source;
+  read_model_into(plan, source, given);
+  introduce(plan, source);
+  write_config(plan);
+  torch::manual_seed(Random({plan.train.seed}).bits());
+  Network network(plan.model);
+
+  std::unique_ptr<Progress> progress;
+  Trainer::Setup setup{plan.train, plan.out, run_texts(plan), sgemm_rate(plan.threads), {}};
+  const int64_t per_epoch = steps_per_epoch(source, plan.train);
+  progress = std::make_unique<Progress>(total_steps(source, plan.train), stderr);
+  setup.events = show_on(*progress, plan, per_epoch);
+  Trainer trainer(network, source, std::move(setup));
+  if (plan.resume) trainer.resume();
+  if (trainer.step() > 0) progress->message(fmt::format("going on after step {}", trainer.step()));
+  progress->update(trainer.step(), "");
+  std::signal(SIGINT, [](int) { stop_requested = true; });
+  std::signal(SIGTERM, [](int) { stop_requested = true; });
+  const bool done = trainer.run(stop_requested);
+  progress->finish();
+  if (!done)
+    throw std::runtime_error(
+        fmt::format("stopped after step {}; the checkpoint is saved: go on with --resume auto",
+                    trainer.step()));
+  fmt::print("{}/checkpoints/last has the weights; `translution report {}` makes the pictures\n",
+             plan.out, plan.out);
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) {
+  auto* command = program.add_subcommand("train", "Train a model on images, digits or text");
+  const auto flags = std::make_shared<TrainFlags>(*command);
+  command->footer(kFooter);
+  command->callback([flags] { run_train(*flags); });
+}
+
+}  // namespace translution::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "translution/data/sources.h"
+#include "translution/models/network.h"
+#include "translution/train/checkpoint.h"
+
+namespace translution::cli {
+
+/// A trained model as it is found on disk.
+struct Trained {
+  std::string path;  ///< of the checkpoint
+  int64_t step = 0;
+  std::map<std::string, std::string> config;  ///< model and data settings of its run
+  std::vector<std::string> classes;
+  std::shared_ptr<Network> network;
+};
+
+/// The model of a run, of a checkpoint, or of a directory of checkpoints, with its weights.
+Trained load_trained(const std::string& path);
+
+/// The data that the model was trained on, with what `given` says otherwise. Messages about `given`
+/// have "--" in front.
+DataOptions data_options(const std::map<std::string, std::string>& config,
+                         const std::map<std::string, std::string>& given, uint64_t seed);
+
+}  // namespace translution::cli

@@ -1,0 +1,123 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/report/markup.h"
+#include "translution/core/random.h"
+#include "translution/report/heatmap.h"
+#include "translution/report/svg_chart.h"
+
+namespace translution {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+LineChart chart_of(std::vector<std::vector<ChartPoint>> lines, Stroke stroke = Stroke::solid) {
+  LineChart chart;
+  chart.x_name = "step";
+  int colour = 0;
+  for (auto& points : lines) {
+    chart.series.push_back({"run " + std::to_string(colour), colour, stroke, std::move(points)});
+    ++colour;
+  }
+  return chart;
+}
+
+// Draws it, and checks that no coordinate is anything but a number within the picture.
+std::string drawn(const LineChart& chart) {
+  const std::string svg = svg_line_chart(chart);
+  EXPECT_EQ(markup_fault("\n" + svg), "");
+  for (const char* name : {"d", "cx", "cy", "x", "y"})
+    for (const auto& value : attribute_values(svg, name))
+      EXPECT_EQ(value.find_first_not_of("MLHhvlmz0123456789. -"), std::string::npos) << value;
+  return svg;
+}
+
+TEST(LineChart, DrawsWhatThereIs) {
+  drawn(chart_of({}));
+  drawn(chart_of({{}}));
+  drawn(chart_of({{{0, 1}}}));
+  drawn(chart_of({{{0, 1}, {1, 1}, {2, 1}}, {}}));
+  drawn(chart_of({{{5, 0}, {5, 0}}}));
+  for (const Stroke stroke : {Stroke::thin, Stroke::solid, Stroke::dashed, Stroke::dotted})
+    drawn(chart_of({{{0, 1}, {1, 3}, {2, -2}}, {{0, 2}, {7, 1e6}}}, stroke));
+}
+
+TEST(LineChart, LeavesAGapAndAMarkWhereValuesAreNotFinite) {
+  for (const double bad : {static_cast<double>(NAN), kInfinity, -kInfinity}) {
+    const auto svg = drawn(chart_of({{{0, 1}, {1, 2}, {2, bad}, {3, bad}, {4, 2}, {5, 1}}}));
+    const auto paths = attribute_values(svg.substr(svg.find("line main")), "d");
+    EXPECT_EQ(std::count(paths[0].begin(), paths[0].end(), 'M'), 2);
+    EXPECT_THAT(svg, HasSubstr("class=\"lost\""));
+  }
+  EXPECT_THAT(drawn(chart_of({{{0, 1}, {1, 2}}})), Not(HasSubstr("class=\"lost\"")));
+  drawn(chart_of({{{0, NAN}, {1, kInfinity}}}));
+  drawn(chart_of({{{NAN, NAN}, {kInfinity, 2}, {1, 1e308}, {2, -1e308}, {3, 1}}}));
+}
+
+TEST(LineChart, ByPowersOfTenLeavesOutWhatIsNotAboveZero) {
+  auto chart = chart_of({{{0, 1}, {1, 0}, {2, -1}, {3, 1e-320}, {4, 100}}});
+  chart.log_y = true;
+  drawn(chart);
+}
+
+TEST(LineChart, NamesDoNotOverlapEachOther) {
+  std::vector<std::vector<ChartPoint>> lines;
+  for (int i = 0; i < 12; ++i) lines.push_back({{0, 0}, {1, 1 + 1e-3 * i}});
+  const auto svg = drawn(chart_of(lines));
+  const auto places = attribute_values(svg.substr(svg.find("class=\"label")), "y");
+  ASSERT_EQ(places.size(), 12u);
+  for (size_t i = 1; i < places.size(); ++i)
+    EXPECT_GE(std::stod(places[i]) - std::stod(places[i - 1]), 14.9);
+  EXPECT_LE(std::stod(places.back()), 260);
+}
+
+TEST(LineChart, OfALongRunStaysSmall) {
+  Random random({2});
+  std::vector<ChartPoint> points;
+  for (int i = 0; i < 200000; ++i) points.push_back({1.0 * i, random.normal()});
+  EXPECT_LT(drawn(chart_of({points}, Stroke::thin)).size(), 30000u);
+}
+
+TEST(Thinned, KeepsEndsExtremesAndWhatIsNotFinite) {
+  Random random({3});
+  for (const size_t count : {6u, 401u, 2000u, 12345u}) {
+    std::vector<ChartPoint> points;
+    for (size_t i = 0; i < count; ++i) points.push_back({1.0 * i, random.normal()});
+    points[count / 3].y = 50, points[count / 2].y = -50, points[count - 2].y = NAN;
+    for (const size_t most : {5u, 40u, 400u}) {
+      const auto kept = thinned(points, most);
+      EXPECT_LE(kept.size(), most);
+      EXPECT_EQ(kept.front().x, 0);
+      EXPECT_EQ(kept.back().x, count - 1);
+      int high = 0, low = 0, lost = 0;
+      for (size_t i = 0; i < kept.size(); ++i) {
+        EXPECT_TRUE(i == 0 || kept[i].x > kept[i - 1].x);
+        high += kept[i].y == 50, low += kept[i].y == -50, lost += std::isnan(kept[i].y);
+      }
+      EXPECT_EQ(high + low + lost, 3) << count << " to " << most;
+    }
+  }
+}
+
+TEST(Heatmap, DrawsOddSizesAndRefusesWhatDoesNotFit) {
+  Heatmap map;
+  map.rows = 3, map.cols = 5;
+  map.values = {1, 2, 3, NAN, kInfinity, 1, 1, 1, 1, 1, -1, 0, 1e308, 2, 3};
+  const auto svg = svg_heatmap(map);
+  EXPECT_EQ(markup_fault("\n" + svg), "");
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_EQ(std::count(svg.begin(), svg.end(), '#'), 12 + 24);  // drawable cells, and the scale
+  map.rows = 4;
+  EXPECT_THROW(svg_heatmap(map), std::invalid_argument);
+  map.rows = map.cols = int64_t{1} << 32;
+  EXPECT_THROW(svg_heatmap(map), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace translution

@@ -1,0 +1,178 @@
+#include "translution/report/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/report/demo_data.h"
+#include "tests/report/markup.h"
+#include "translution/report/html.h"
+
+namespace translution {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr const char* kHostile =
+    "<script>alert(1)</script>\"'>&amp;<img src=http://x onerror=y>\x01";
+
+// Every report has to be well formed and to refer to nothing outside itself.
+std::string reported(const ReportData& data) {
+  const std::string page = make_report(data);
+  EXPECT_EQ(markup_fault(page), "");
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, Not(HasSubstr("@import")));
+  EXPECT_THAT(page, Not(HasSubstr("url(")));
+  for (const auto& value : attribute_values(page, "src"))
+    EXPECT_THAT(value, StartsWith("data:image/png;base64,"));
+  for (const auto& value : attribute_values(page, "href"))
+    EXPECT_TRUE(value[0] == '#' || value.rfind("data:image/png;", 0) == 0) << value;
+  return page;
+}
+
+ReportData one_run(ReportRun run) {
+  ReportData data;
+  data.title = "A report";
+  data.runs.push_back(std::move(run));
+  return data;
+}
+
+const Image kPixel{1, 1, 1, {7}};
+
+ReportSample sample(const std::string& truth, const std::string& predicted, double probability) {
+  ReportSample made;
+  made.image = kPixel;
+  made.truth = truth, made.predicted = predicted;
+  made.probability = probability;
+  return made;
+}
+
+// One head over 1x2 patches.
+ReportAttention attention(const std::string& caption, int64_t query, std::vector<double> weights) {
+  ReportAttention made;
+  made.caption = caption;
+  made.picture.image = kPixel;
+  made.picture.rows = 1, made.picture.cols = 2, made.picture.query = query;
+  made.picture.heads.push_back({1, 1, std::move(weights)});
+  return made;
+}
+
+TEST(Html, EscapesWhatHasAMeaning) {
+  EXPECT_EQ(html_escape("a<b>&\"c'\n"), "a&lt;b&gt;&amp;&quot;c&#39;\n");
+  EXPECT_EQ(html_escape("é ✓"), "é ✓");
+  EXPECT_EQ(html_escape(std::string("\0\x1b", 2)), "\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+TEST(Html, ShortensByCharacters) {
+  EXPECT_EQ(shortened("abcde", 5), "abcde");
+  EXPECT_EQ(shortened("abcdef", 5), "ab…ef");
+  EXPECT_EQ(shortened("aéééb", 4), "aé…b");
+  EXPECT_EQ(shortened("abcdef", 3), "a…f");
+  EXPECT_EQ(shortened("", 4), "");
+}
+
+TEST(Report, OfInventedRunsIsWholeAndSmall) {
+  const std::string page = reported(demo_report());
+  for (const char* title : {">Summary<", ">Curves<", ">Confusion<", ">Samples<", ">Attention maps<",
+                            ">Norms of the learned matrices by offset<", ">Configuration<"})
+    EXPECT_THAT(page, HasSubstr(title));
+  EXPECT_LT(page.size(), size_t{3} << 20);
+  ReportData over_epochs = demo_report();
+  over_epochs.over_epochs = true;
+  EXPECT_THAT(reported(over_epochs), HasSubstr(">epoch<"));
+}
+
+TEST(Report, HasSectionsOnlyForWhatThereIs) {
+  EXPECT_THAT(reported({}), Not(HasSubstr("<section")));
+  EXPECT_THAT(reported(one_run({})), Not(HasSubstr("<section")));
+  ReportRun run;
+  run.name = "one";
+  run.series = {{"loss", "train", {}}};
+  EXPECT_THAT(reported(one_run(run)), Not(HasSubstr("<section")));
+  run.series = {{"loss", "train", {{1, 0.1, 2.0}}}};
+  const std::string page = reported(one_run(run));
+  EXPECT_THAT(page, HasSubstr(">Curves<"));
+  EXPECT_THAT(page, Not(HasSubstr(">Configuration<")));
+}
+
+TEST(Report, KeepsHostileNamesAsText) {
+  ReportRun run;
+  run.name = kHostile;
+  run.summary = run.config = {{kHostile, kHostile}};
+  run.series = {{kHostile, kHostile, {{1, 1, 1}, {2, 2, 2}}}, {kHostile, "train", {{1, 1, 3}}}};
+  run.confusion = ReportConfusion{{kHostile, "b"}, {1, 2, 3, 4}};
+  run.samples = {sample(kHostile, kHostile, 0.5), sample(kHostile, "b", NAN)};
+  run.attention = {attention(kHostile, 1, {0.5, 0.5})};
+  run.norms = {{kHostile, 3, 3, std::vector<double>(9, 1.0), {{kHostile, 1}}},
+               {kHostile, 1, 3, {1, 2, 3}, {}}};
+  ReportData data = one_run(run);
+  data.title = data.subtitle = kHostile;
+  data.runs.push_back(run);
+  EXPECT_THAT(reported(data), HasSubstr("&lt;script&gt;"));
+}
+
+TEST(Report, DrawsRunsThatFailed) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  ReportRun run;
+  run.name = "failed";
+  run.series = {{"loss", "train", {{1, 0, 2}, {2, 0, NAN}, {3, 0, infinity}, {4, 0, -infinity}}},
+                {"loss", "val", {{4, 0, NAN}}},
+                {"top-1", "val", {{4, 0, 0.5}}}};
+  run.norms = {{"all lost", 3, 3, std::vector<double>(9, NAN), {{"class token", infinity}}}};
+  run.attention = {attention("", -1, {NAN, infinity})};
+  reported(one_run(run));
+  run.norms.clear();
+  run.confusion = ReportConfusion{{"a", "b"}, {0, 0, 0, 0}};
+  EXPECT_THAT(reported(one_run(run)), HasSubstr("No samples."));
+}
+
+TEST(Report, NamesManyClassesInATableInsteadOfAMatrix) {
+  ReportRun run;
+  run.name = "many";
+  run.confusion.emplace();
+  for (int i = 0; i < 300; ++i) run.confusion->classes.push_back("class " + std::to_string(i));
+  run.confusion->counts.assign(300 * 300, 0);
+  run.confusion->counts[7 * 300 + 8] = 12;
+  const std::string page = reported(one_run(run));
+  EXPECT_THAT(page, HasSubstr("<th>class 7</th><td>class 8</td><td>12</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("<svg")));
+}
+
+TEST(Report, TellsWhereRunsDiffer) {
+  ReportData data = one_run({});
+  data.runs[0].name = "a";
+  data.runs[0].config = {{"lr", "0.1"}, {"batch", "8"}};
+  data.runs.push_back(data.runs[0]);
+  data.runs[1].name = "b";
+  data.runs[1].config[0].second = "0.2";
+  const std::string page = reported(data);
+  EXPECT_THAT(page, HasSubstr("<th>lr</th><td>0.1</td><td>0.2</td>"));
+  EXPECT_THAT(page, HasSubstr("<dt>batch</dt><dd>8</dd>"));
+}
+
+TEST(Report, RefusesWhatDoesNotFitAndNamesTheRun) {
+  std::vector<ReportRun> bad(6);
+  bad[0].confusion = ReportConfusion{{"a", "b"}, {1, 2, 3}};
+  bad[1].confusion = ReportConfusion{{"a"}, {-1}};
+  bad[2].samples = {sample("", "", 0)};
+  bad[2].samples[0].image.rows = 3;
+  bad[3].attention = {attention("", 2, {1, 2})};
+  bad[4].attention = {attention("", 0, {1, 2, 3})};
+  bad[5].norms = {{"", 3, 3, {1}, {}}};
+  for (auto& run : bad) {
+    run.name = "spoilt";
+    try {
+      make_report(one_run(run));
+      ADD_FAILURE();
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), StartsWith("report: run 'spoilt': "));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace translution

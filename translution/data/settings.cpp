@@ -1,0 +1,53 @@
+#include "translution/data/settings.h"
+
+#include "translution/core/error.h"
+
+namespace translution {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 40;
+
+std::string names_text(const std::vector<Placement>& placements) {
+  std::string text;
+  for (const Placement placement : placements)
+    text += (text.empty() ? "" : ",") + std::string(name_of(kPlacements, placement));
+  return text;
+}
+
+Setting<DataOptions> limit(const char* name, const char* help, int64_t DataOptions::*field) {
+  return {name, "N", help, [=](DataOptions& o, const Value& v) { o.*field = v.number(0, kMost); },
+          [=](const DataOptions& o) { return std::to_string(o.*field); }};
+}
+
+}  // namespace
+
+const std::vector<SettingGroup<DataOptions>>& data_settings() {
+  static const std::vector<SettingGroup<DataOptions>> groups = {
+      {"Data",
+       {{"data", "KIND[:WHERE]",
+         "digits, digits:N, mnist:DIR, idx:DIR, images:DIR or tokens:DIR (digits)",
+         [](DataOptions& o, const Value& v) { o.data = v.text; },
+         [](const DataOptions& o) { return o.data; }},
+        {"canvas", "N|HxW", "pixels around a digit, as in 84 or 84x60; 0: its own size (84)",
+         [](DataOptions& o, const Value& v) {
+           o.canvas = v.text == "0" ? std::vector<int64_t>() : v.sides();
+         },
+         [](const DataOptions& o) { return o.canvas.empty() ? "0" : times(o.canvas); }},
+        {"train-on", choices(kPlacements),
+         "where digits lie: in the middle, anywhere, or anywhere else in every epoch (static)",
+         [](DataOptions& o, const Value& v) { o.train_on = v.one_of(kPlacements); },
+         [](const DataOptions& o) { return name_of(kPlacements, o.train_on); }},
+        {"eval-on", "static,dynamic", "the same for evaluation; one or both (static,dynamic)",
+         [](DataOptions& o, const Value& v) {
+           o.eval_on.clear();
+           for (const auto& word : v.words())
+             o.eval_on.push_back(Value{v.name, word}.one_of(kPlacements));
+         },
+         [](const DataOptions& o) { return names_text(o.eval_on); }},
+        limit("train-limit", "take only the first N samples; 0: all (0)",
+              &DataOptions::train_limit),
+        limit("eval-limit", "the same for evaluation (0)", &DataOptions::eval_limit)}}};
+  return groups;
+}
+
+}  // namespace translution

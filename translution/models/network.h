@@ -1,0 +1,27 @@
+#pragma once
+
+#include "translution/models/gpt.h"
+#include "translution/models/vit.h"
+
+namespace translution {
+
+/// A model of either family.
+class Network {
+ public:
+  explicit Network(const ModelOptions& options);
+
+  /// Images [B,channels,rows,cols] to classes [B,classes], or tokens [B,n] to [B,n,vocabulary].
+  torch::Tensor forward(const torch::Tensor& input);
+
+  torch::nn::Module& module();
+  const ModelOptions& options() const { return options_; }
+  ViT& vit() { return vit_; }
+  GPT& gpt() { return gpt_; }
+
+ private:
+  ModelOptions options_;
+  ViT vit_{nullptr};  // one of the two is there
+  GPT gpt_{nullptr};
+};
+
+}  // namespace translution

@@ -1,0 +1,137 @@
+#include "translution/report/attention_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "translution/core/error.h"
+#include "translution/report/axis.h"
+#include "translution/report/heatmap.h"
+#include "translution/report/html.h"
+
+namespace translution {
+namespace {
+
+constexpr double kGap = 6, kNames = 20, kRowNames = 54, kFirst = 104;
+constexpr double kRoom = 1040;  // width of a page, in pixels
+
+// Layers and heads that are there, each in rising order.
+struct Grid {
+  explicit Grid(const AttentionPicture& picture) {
+    std::set<int64_t> layer_set, head_set;
+    for (const auto& head : picture.heads) {
+      layer_set.insert(head.layer);
+      head_set.insert(head.head);
+    }
+    layers.assign(layer_set.begin(), layer_set.end());
+    heads.assign(head_set.begin(), head_set.end());
+    tile = std::clamp((kRoom - kFirst - kRowNames - kGap) / heads.size() - kGap, 24.0, 84.0);
+    aspect = static_cast<double>(picture.image.rows) / picture.image.cols;
+  }
+
+  double x(int64_t head) const { return kFirst + kRowNames + place(heads, head) * (tile + kGap); }
+  double y(int64_t layer) const { return kNames + place(layers, layer) * (tile * aspect + kGap); }
+  double width() const { return x(heads.back()) + tile; }
+  double height() const {
+    return std::max(y(layers.back()) + tile * aspect, kNames + (kFirst - 12) * aspect) + 2;
+  }
+
+  std::vector<int64_t> layers, heads;
+  double tile, aspect;
+
+ private:
+  static int64_t place(const std::vector<int64_t>& all, int64_t one) {
+    return std::lower_bound(all.begin(), all.end(), one) - all.begin();
+  }
+};
+
+std::string rectangle(const char* kind, double x, double y, double width, double height) {
+  return fmt::format(
+      "<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"", kind, x, y,
+      width, height);
+}
+
+// Draws the image with its left upper corner at (x, y), `width` wide.
+std::string draw_image(const std::string& id, double x, double y, double width, double size) {
+  return fmt::format("<use href=\"#{}\" transform=\"translate({:.2f} {:.2f}) scale({:.4f})\"/>\n",
+                     id, x, y, width / size);
+}
+
+std::string draw_query(const AttentionPicture& picture, double x, double y, double width,
+                       double height) {
+  if (picture.query < 0) return "";
+  const double cell_x = width / picture.cols, cell_y = height / picture.rows;
+  return rectangle("query", x + picture.query % picture.cols * cell_x,
+                   y + picture.query / picture.cols * cell_y, cell_x, cell_y) +
+         "/>\n";
+}
+
+std::string draw_weights(const AttentionPicture& picture, const AttentionPicture::Head& head,
+                         const Grid& grid) {
+  const double x = grid.x(head.head), y = grid.y(head.layer);
+  const double width = grid.tile / picture.cols, height = grid.tile * grid.aspect / picture.rows;
+  double most = 0;
+  for (const double weight : head.weights)
+    if (is_drawable(weight, false)) most = std::max(most, weight);
+  std::string svg = rectangle("dim", x, y, grid.tile, grid.tile * grid.aspect) + "/>\n";
+  for (int64_t i = 0; i < picture.rows * picture.cols; ++i) {
+    const double weight = head.weights[i];
+    const double share = is_drawable(weight, false) && most > 0 ? std::max(0.0, weight / most) : 0;
+    svg += rectangle("weight", x + i % picture.cols * width, y + i / picture.cols * height, width,
+                     height);
+    svg += fmt::format(
+        " fill-opacity=\"{:.2f}\"><title>layer {}, head {}, row {}, column {}: {}"
+        "</title></rect>\n",
+        0.85 * share, head.layer, head.head, i / picture.cols + 1, i % picture.cols + 1,
+        value_text(weight));
+  }
+  return svg;
+}
+
+std::string draw_names(const Grid& grid) {
+  std::string svg;
+  for (const int64_t head : grid.heads)
+    svg += fmt::format("<text class=\"tick middle\" x=\"{:.1f}\" y=\"13\">{}{}</text>\n",
+                       grid.x(head) + grid.tile / 2, grid.tile >= 50 ? "head " : "", head);
+  for (const int64_t layer : grid.layers)
+    svg +=
+        fmt::format("<text class=\"tick end\" x=\"{:.1f}\" y=\"{:.1f}\">layer {}</text>\n",
+                    kFirst + kRowNames - 8, grid.y(layer) + grid.tile * grid.aspect / 2 + 4, layer);
+  return svg;
+}
+
+void check(const AttentionPicture& picture) {
+  check_image(picture.image);
+  require(!picture.heads.empty(), "attention map: wanted the weights of a head, got none");
+  for (const auto& head : picture.heads)
+    check_grid("attention map", picture.rows, picture.cols, head.weights.size());
+  require(picture.query >= -1 && picture.query < picture.rows * picture.cols,
+          "attention map: wanted a query from -1 to ", picture.rows * picture.cols - 1, ", got ",
+          picture.query);
+}
+
+}  // namespace
+
+std::string svg_attention(const AttentionPicture& picture, const std::string& id) {
+  check(picture);
+  const Grid grid(picture);
+  const double size = picture.image.cols, first = kFirst - 12;
+  std::string svg = fmt::format(
+      "<svg class=\"attention\" role=\"img\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+      "style=\"max-width:{0:.0f}px\">\n<defs><image id=\"{2}\" width=\"{3}\" height=\"{4}\" "
+      "href=\"{5}\"/></defs>\n",
+      grid.width(), grid.height(), html_escape(id), picture.image.cols, picture.image.rows,
+      png_data_uri(picture.image));
+  svg += draw_names(grid) + draw_image(id, 0, kNames, first, size);
+  svg += draw_query(picture, 0, kNames, first, first * grid.aspect);
+  for (const auto& head : picture.heads) {
+    const double x = grid.x(head.head), y = grid.y(head.layer);
+    svg += draw_image(id, x, y, grid.tile, size) + draw_weights(picture, head, grid);
+    svg += draw_query(picture, x, y, grid.tile, grid.tile * grid.aspect);
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace translution

@@ -1,0 +1,73 @@
+#include "translution/train/evaluate.h"
+
+#include <torch/nn/functional/loss.h>
+
+#include <cmath>
+
+#include "translution/data/loader.h"
+
+namespace translution {
+namespace {
+
+// Logits with one row per prediction: [B,classes] or [B*n,vocabulary].
+torch::Tensor rows_of(const torch::Tensor& logits) {
+  return logits.dim() == 3 ? logits.flatten(0, 1) : logits;
+}
+
+// In how many rows the target is among the `k` largest logits.
+int64_t hits(const torch::Tensor& rows, const torch::Tensor& target, int64_t k) {
+  const auto best = std::get<1>(rows.topk(std::min(k, rows.size(1)), 1));
+  return best.eq(target.unsqueeze(1)).sum().item<int64_t>();
+}
+
+// Evaluation mode without gradients, for as long as it lives.
+class Quietly {
+ public:
+  explicit Quietly(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
+    module.eval();
+  }
+  ~Quietly() { module_.train(training_); }
+  Quietly(const Quietly&) = delete;
+  Quietly& operator=(const Quietly&) = delete;
+
+ private:
+  torch::nn::Module& module_;
+  const bool training_;
+  torch::NoGradGuard no_grad_;
+};
+
+}  // namespace
+
+torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
+                      double label_smoothing) {
+  namespace F = torch::nn::functional;
+  const auto options = F::CrossEntropyFuncOptions().label_smoothing(label_smoothing);
+  return F::cross_entropy(rows_of(logits), logits.dim() == 3 ? target.flatten() : target, options);
+}
+
+double Evaluation::perplexity() const { return std::exp(loss); }
+
+Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset, int64_t batch,
+                    int64_t workers, const std::function<void(int64_t)>& done) {
+  const Quietly quietly(network.module());
+  Loader loader(dataset, {evaluation_order(batch), workers});
+  Evaluation sum;
+  std::vector<torch::Tensor> predictions;
+  while (const auto loaded = loader.next()) {
+    const auto logits = network.forward(loaded->batch.input);
+    const auto rows = rows_of(logits), target = loaded->batch.target.flatten();
+    const int64_t count = rows.size(0);
+    sum.count += count;
+    sum.loss += loss_of(logits, loaded->batch.target).item<double>() * static_cast<double>(count);
+    sum.top1 += static_cast<double>(hits(rows, target, 1));
+    sum.top5 += static_cast<double>(hits(rows, target, 5));
+    if (logits.dim() == 2) predictions.push_back(rows.argmax(1));
+    if (done) done(loaded->batch.input.size(0));
+  }
+  const auto count = static_cast<double>(std::max<int64_t>(1, sum.count));
+  sum.loss /= count, sum.top1 /= count, sum.top5 /= count;
+  if (!predictions.empty()) sum.predictions = torch::cat(predictions);
+  return sum;
+}
+
+}  // namespace translution

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "translution/data/dataset.h"
+#include "translution/models/network.h"
+
+namespace translution {
+
+/// The loss of a batch: cross-entropy, for targets that are classes, shares of classes or the next
+/// tokens.
+torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
+                      double label_smoothing = 0);
+
+/// How a network does on a data set.
+struct Evaluation {
+  int64_t count = 0;          ///< images, or tokens
+  double loss = 0;            ///< mean
+  double top1 = 0, top5 = 0;  ///< shares
+  torch::Tensor predictions;  ///< images: the likeliest class of each sample [n]
+
+  double perplexity() const;
+};
+
+/// Every sample once, in order. `done` is told after each batch how many samples that were.
+Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset, int64_t batch,
+                    int64_t workers, const std::function<void(int64_t)>& done = {});
+
+}  // namespace translution

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "translution/io/append.h"
+#include "translution/train/tensorboard.h"
+
+namespace translution {
+
+/// What was measured at one moment of a run, in the order in which it is to be shown.
+struct Metrics {
+  int64_t step = 0;   ///< optimizer steps done
+  double epoch = 0;   ///< passes over the training data done
+  std::string split;  ///< "train", "static", "dynamic" or "val"
+  std::vector<std::pair<std::string, double>> values;
+};
+
+/// The log of a run, three times over in its directory: `metrics.jsonl` (one object per moment),
+/// `metrics.csv` (one line per value: step, epoch, split, name, value) and a TensorBoard file.
+/// Each moment is handed to the system at once.
+class MetricsLog {
+ public:
+  /// Keeps what the directory's log says up to step `after`, and cuts all behind it, a broken last
+  /// line too; -1 starts a new log. For a resumed run to have the log of an undisturbed one, a
+  /// moment must be logged, and synced, before a checkpoint of its step is saved.
+  explicit MetricsLog(const std::string& directory, int64_t after = -1);
+
+  /// Names and splits are printable ASCII without comma, quote and backslash; "step", "epoch" and
+  /// "split" are taken. Values that are not finite are kept as such.
+  void add(const Metrics& metrics);
+  void sync();
+
+ private:
+  AppendFile jsonl_, csv_;
+  TensorBoardWriter tensorboard_;
+};
+
+/// The moments of a `metrics.jsonl`. A last line that cannot be read is left out, since a killed
+/// run leaves such; any other is named.
+std::vector<Metrics> read_metrics(const std::string& path);
+
+}  // namespace translution

@@ -1,0 +1,116 @@
+#include "translution/train/tensorboard.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+namespace translution {
+namespace {
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// --------------------------------------------------------------------------------- protobuf
+// A message is a row of fields: a key (field number, kind of value), then the value.
+
+enum Kind { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+// Seven bits per byte, lowest first; the top bit says that more follow.
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes += static_cast<char>(value);
+}
+
+std::string key(int field, Kind kind) { return varint(field << 3 | kind); }
+
+// Little-endian, as protobuf and TFRecord want it and as this machine keeps it.
+template <typename Value>
+std::string fixed(Value value) {
+  std::string bytes(sizeof(value), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return bytes;
+}
+
+std::string field(int number, const std::string& bytes) {
+  return key(number, kBytes) + varint(bytes.size()) + bytes;
+}
+std::string field(int number, int64_t value) { return key(number, kVarint) + varint(value); }
+std::string field(int number, double value) { return key(number, kFixed64) + fixed(value); }
+std::string field(int number, float value) { return key(number, kFixed32) + fixed(value); }
+
+// ----------------------------------------------------------------------------------- events
+
+std::string event(int64_t step, const std::string& content) {
+  return field(1, wall_time()) + field(2, step) + content;
+}
+std::string version() { return field(3, std::string("brain.Event:2")); }
+std::string session_start() { return field(7, field(1, int64_t{1})); }
+
+std::string summary(const std::vector<std::pair<std::string, double>>& values) {
+  std::string bytes;
+  for (const auto& [tag, value] : values)
+    bytes += field(1, field(1, tag) + field(2, static_cast<float>(value)));
+  return field(5, bytes);
+}
+
+// ---------------------------------------------------------------------------------- records
+
+// TFRecord does not store the CRC itself, so that a CRC over data with CRCs stays meaningful.
+std::string masked_crc(std::string_view bytes) {
+  const uint32_t crc = crc32c(bytes);
+  return fixed<uint32_t>((crc >> 15 | crc << 17) + 0xa282ead8u);
+}
+
+std::string record(const std::string& data) {
+  const std::string length = fixed<uint64_t>(data.size());
+  return length + masked_crc(length) + data + masked_crc(data);
+}
+
+// TensorBoard reads the files of a directory in the order of their names, so a second file within
+// one second is given the next one.
+std::string new_path(const std::string& directory) {
+  char host[256] = "localhost";
+  gethostname(host, sizeof(host) - 1);
+  std::string path;
+  int64_t seconds = static_cast<int64_t>(wall_time());
+  do {
+    path = directory + "/events.out.tfevents." + std::to_string(seconds++) + "." + host;
+  } while (std::filesystem::exists(path));
+  return path;
+}
+
+constexpr std::array<uint32_t, 256> crc_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0u);
+    table[i] = crc;
+  }
+  return table;
+}
+
+}  // namespace
+
+uint32_t crc32c(std::string_view bytes) {
+  static constexpr auto kTable = crc_table();
+  uint32_t crc = ~0u;
+  for (const unsigned char byte : bytes) crc = crc >> 8 ^ kTable[(crc ^ byte) & 0xff];
+  return ~crc;
+}
+
+TensorBoardWriter::TensorBoardWriter(const std::string& directory, int64_t first_step)
+    : file_(new_path(directory)) {
+  file_.write(record(event(0, version())) + record(event(first_step, session_start())));
+}
+
+void TensorBoardWriter::add(int64_t step,
+                            const std::vector<std::pair<std::string, double>>& values) {
+  file_.write(record(event(step, summary(values))));
+}
+
+}  // namespace translution

@@ -1,0 +1,251 @@
+#include "translution/train/trainer.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "translution/core/error.h"
+#include "translution/core/random.h"
+#include "translution/models/cost.h"
+#include "translution/train/resident.h"
+
+namespace translution {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kOrder = 1, kDropout = 2;  // what random numbers are for
+
+std::vector<std::pair<std::string, torch::Tensor>> named(const torch::nn::Module& module) {
+  std::vector<std::pair<std::string, torch::Tensor>> parameters;
+  for (const auto& item : module.named_parameters())
+    parameters.emplace_back(item.key(), item.value());
+  return parameters;
+}
+
+std::vector<torch::Tensor> tensors_of(
+    const std::vector<std::pair<std::string, torch::Tensor>>& parameters) {
+  std::vector<torch::Tensor> tensors;
+  for (const auto& [name, tensor] : parameters) tensors.push_back(tensor);
+  return tensors;
+}
+
+AdamWOptions adamw_options(const TrainOptions& o) {
+  AdamWOptions options;
+  options.lr = o.lr;
+  options.beta2 = o.beta2;
+  options.weight_decay = o.weight_decay;
+  return options;
+}
+
+void copy_into(torch::Tensor& to, const NamedTensors& tensors, const std::string& name) {
+  const auto found = tensors.find(name);
+  ensure(found != tensors.end() && found->second.sizes() == to.sizes() &&
+             found->second.scalar_type() == to.scalar_type(),
+         "resume: the checkpoint has no tensor ", name, " of this model's shape");
+  torch::NoGradGuard no_grad;
+  to.copy_(found->second);
+}
+
+std::string samples_text(const std::vector<int64_t>& samples) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(4, samples.size()); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(samples[i]);
+  return text + (samples.size() > 4 ? ", …" : "");
+}
+
+}  // namespace
+
+int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options) {
+  return BatchOrder(data.train->size(), training_order(options.batch, 0)).batches_per_epoch();
+}
+
+int64_t total_steps(const DataSource& data, const TrainOptions& options) {
+  return options.steps > 0 ? options.steps : options.epochs * steps_per_epoch(data, options);
+}
+
+Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
+    : network_(network),
+      data_(data),
+      setup_(std::move(setup)),
+      options_(setup_.options),
+      parameters_(named(network.module())),
+      optimizer_(tensors_of(parameters_), adamw_options(options_)),
+      store_(setup_.directory + "/checkpoints", options_.keep),
+      per_epoch_(steps_per_epoch(data, options_)),
+      total_(total_steps(data, options_)) {
+  options_.check();
+}
+
+void Trainer::resume() {
+  const auto newest = newest_whole(setup_.directory + "/checkpoints");
+  if (setup_.events.message)
+    for (const auto& line : newest.skipped) setup_.events.message(line);
+  if (newest.checkpoint) restore(*newest.checkpoint);
+}
+
+void Trainer::restore(const Checkpoint& checkpoint) {
+  const auto& state = checkpoint.content.state;
+  for (const auto& [name, text] : setup_.config) {
+    const auto saved = state.at("config").value(name, std::string());
+    require(saved == text, "resume: ", name, " is '", text, "' now and '", saved, "' in ",
+            checkpoint.path, "; use the same, or another --out");
+  }
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    auto& [name, tensor] = parameters_[p];
+    copy_into(tensor, checkpoint.content.model, name);
+    copy_into(optimizer_.state.first[p], checkpoint.content.optimizer, "first." + name);
+    copy_into(optimizer_.state.second[p], checkpoint.content.optimizer, "second." + name);
+  }
+  optimizer_.state.steps = state.at("optimizer_steps");
+  state_.step = checkpoint.step;
+  state_.best = state.at("best");
+  state_.evaluated = state.at("evaluated");
+  state_.loss_sum = state.at("loss_sum");
+  state_.loss_count = state.at("loss_count");
+}
+
+CheckpointContent Trainer::content() const {
+  CheckpointContent content;
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    const auto& [name, tensor] = parameters_[p];
+    content.model[name] = tensor;
+    content.optimizer["first." + name] = optimizer_.state.first[p];
+    content.optimizer["second." + name] = optimizer_.state.second[p];
+  }
+  nlohmann::json config = nlohmann::json::object();
+  for (const auto& [name, text] : setup_.config) config[name] = text;
+  content.state = {{"config", config},
+                   {"classes", data_.classes},
+                   {"optimizer_steps", optimizer_.state.steps},
+                   {"best", state_.best},
+                   {"evaluated", state_.evaluated},
+                   {"loss_sum", state_.loss_sum},
+                   {"loss_count", state_.loss_count}};
+  return content;
+}
+
+void Trainer::save(bool is_best) {
+  log_->sync();  // what a resumed run cuts from the log must not be missing from it
+  store_.save(state_.step, content(), is_best);
+}
+
+double Trainer::epochs_done() const {
+  return static_cast<double>(state_.step) / static_cast<double>(per_epoch_);
+}
+
+// Is something due that happens every so many steps, after every epoch for 0, and at the end?
+bool Trainer::due(int64_t every) const {
+  return state_.step == total_ || state_.step % (every > 0 ? every : per_epoch_) == 0;
+}
+
+void Trainer::tell(const Metrics& metrics) {
+  log_->add(metrics);
+  if (setup_.events.metrics) setup_.events.metrics(metrics);
+}
+
+void Trainer::stop_on(double number, const char* what, const LoadedBatch& loaded) const {
+  if (std::isfinite(number)) return;
+  const auto steps = list_steps(setup_.directory + "/checkpoints");
+  const std::string last = steps.empty() ? "there is no checkpoint yet"
+                                         : join("the last good checkpoint is ", setup_.directory,
+                                                "/checkpoints/", checkpoint_name(steps.front()));
+  throw std::runtime_error(join(
+      "training stopped: ", what, " is ", number, " in step ", state_.step + 1, " (epoch ",
+      loaded.plan.epoch + 1, ", batch ", loaded.plan.index + 1, ": samples ",
+      samples_text(loaded.plan.samples), "); ", last, "; try a lower --lr or a longer --warmup"));
+}
+
+// Forward and backward of each part of the batch, then the update. Returns the gradients' norm.
+double Trainer::train_step(const LoadedBatch& loaded) {
+  torch::manual_seed(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits());
+  optimizer_.zero_grad();
+  const auto& batch = loaded.batch;
+  const int64_t samples = batch.input.size(0);
+  double sum = 0;
+  for (int64_t part = 0; part < options_.accumulate; ++part) {
+    const int64_t begin = samples * part / options_.accumulate;
+    const int64_t count = samples * (part + 1) / options_.accumulate - begin;
+    if (count == 0) continue;
+    const auto logits = network_.forward(batch.input.narrow(0, begin, count));
+    const auto loss =
+        loss_of(logits, batch.target.narrow(0, begin, count), options_.label_smoothing) *
+        (static_cast<double>(count) / static_cast<double>(samples));
+    sum += loss.item<double>();
+    stop_on(sum, "the loss", loaded);
+    loss.backward();
+  }
+  optimizer_.options.lr = learning_rate(options_, state_.step, total_);
+  const double norm = optimizer_.step(options_.clip);
+  stop_on(norm, "the norm of the gradients", loaded);
+  state_.loss_sum += sum;
+  ++state_.loss_count;
+  ++state_.step;
+  return norm;
+}
+
+void Trainer::log_training(double norm) {
+  const auto& model = network_.options();
+  const double samples = static_cast<double>(options_.batch * state_.loss_count) / seconds_;
+  const double gflops = samples * model_cost(model).training_flops / 1e9;
+  Metrics metrics{state_.step, epochs_done(), "train", {}};
+  metrics.values = {{"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
+                    {"lr", optimizer_.options.lr},
+                    {"gradient_norm", norm}};
+  if (model.family == Family::gpt)
+    metrics.values.emplace_back("tokens_per_s", samples * static_cast<double>(model.length));
+  else
+    metrics.values.emplace_back("samples_per_s", samples);
+  metrics.values.emplace_back("gflops", gflops);
+  if (setup_.sgemm_gflops > 0)
+    metrics.values.emplace_back("share_of_sgemm", gflops / setup_.sgemm_gflops);
+  metrics.values.emplace_back("resident_mib", resident_mib());
+  tell(metrics);
+  latest_ = metrics;
+  state_.loss_sum = 0, state_.loss_count = 0, seconds_ = 0;
+}
+
+// Whether the first evaluation set was never done better.
+bool Trainer::evaluate_all() {
+  bool best = false;
+  for (const auto& set : data_.evaluation) {
+    const auto result = evaluate(network_, set.dataset, options_.batch, options_.workers);
+    const bool images = result.predictions.defined();
+    Metrics metrics{state_.step, epochs_done(), set.name, {{"loss", result.loss}}};
+    if (images)
+      metrics.values.insert(metrics.values.end(), {{"top1", result.top1}, {"top5", result.top5}});
+    else
+      metrics.values.emplace_back("perplexity", result.perplexity());
+    tell(metrics);
+    if (&set != &data_.evaluation.front()) continue;
+    const double score = images ? result.top1 : -result.loss;
+    best = !state_.evaluated || score > state_.best;
+    if (best) state_.best = score;
+    state_.evaluated = true;
+  }
+  return best;
+}
+
+bool Trainer::run(const std::atomic<bool>& stop) {
+  log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1);
+  network_.module().train();
+  const uint64_t order_seed = Random({options_.seed, kOrder}).bits();
+  Loader loader(data_.train, {training_order(options_.batch, order_seed, state_.step / per_epoch_,
+                                             state_.step % per_epoch_),
+                              options_.workers});
+  while (state_.step < total_) {
+    const auto start = Clock::now();
+    const double norm = train_step(*loader.next());
+    seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+    if (due(options_.log_every)) log_training(norm);
+    const bool best = due(options_.eval_every) && evaluate_all();
+    if (due(options_.save_every) || best || stop) save(best);
+    if (setup_.events.step) setup_.events.step(state_.step, latest_);
+    if (stop) return state_.step == total_;
+  }
+  return true;
+}
+
+}  // namespace translution

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "translution/data/loader.h"
+#include "translution/data/sources.h"
+#include "translution/models/network.h"
+#include "translution/train/adamw.h"
+#include "translution/train/checkpoint_store.h"
+#include "translution/train/evaluate.h"
+#include "translution/train/metrics.h"
+#include "translution/train/options.h"
+
+namespace translution {
+
+/// What a caller is told while training goes on; each may be missing.
+struct TrainEvents {
+  std::function<void(int64_t step, const Metrics& latest)> step;
+  std::function<void(const Metrics&)> metrics;      ///< as they go into the log
+  std::function<void(const std::string&)> message;  ///< a line for people
+};
+
+/// Updates in one pass over the training data, and in the whole run.
+int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options);
+int64_t total_steps(const DataSource& data, const TrainOptions& options);
+
+/// Trains a network on a data source, in a run directory that holds the log and the checkpoints.
+/// Everything random is drawn from the seed and the step, so that a run that was killed and
+/// resumed ends with the same bits as an undisturbed one, for any number of threads and workers.
+class Trainer {
+ public:
+  struct Setup {
+    TrainOptions options;
+    std::string directory;
+    SettingTexts config;      ///< model and data: kept in every checkpoint, compared on resuming
+    double sgemm_gflops = 0;  ///< of this machine, for the share of it in the log; 0: not known
+    TrainEvents events = {};
+  };
+  Trainer(Network& network, const DataSource& data, Setup setup);
+
+  /// Goes on from the newest whole checkpoint, if there is one; tells of damaged ones.
+  void resume();
+  /// To the end, or until `stop` is set: then a checkpoint is saved and the rest left undone.
+  /// Returns whether it got to the end.
+  bool run(const std::atomic<bool>& stop);
+
+  int64_t step() const { return state_.step; }
+
+ private:
+  // What a checkpoint knows beside tensors.
+  struct State {
+    int64_t step = 0;
+    double best = 0;         // score of the best evaluation
+    bool evaluated = false;  // is there one?
+    double loss_sum = 0;     // since the last line of the log
+    int64_t loss_count = 0;
+  };
+
+  double train_step(const LoadedBatch& loaded);
+  void stop_on(double number, const char* what, const LoadedBatch& loaded) const;
+  void log_training(double norm);
+  bool evaluate_all();
+  void save(bool is_best);
+  CheckpointContent content() const;
+  void restore(const Checkpoint& checkpoint);
+  void tell(const Metrics& metrics);
+  bool due(int64_t every) const;
+  double epochs_done() const;
+
+  Network& network_;
+  const DataSource& data_;
+  const Setup setup_;
+  const TrainOptions& options_;
+  std::vector<std::pair<std::string, torch::Tensor>> parameters_;
+  AdamW optimizer_;
+  CheckpointStore store_;
+  std::unique_ptr<MetricsLog> log_;
+  const int64_t per_epoch_, total_;  // steps
+  State state_;
+  Metrics latest_;
+  double seconds_ = 0;  // of the steps since the last line of the log
+};
+
+}  // namespace translution
