@@ -6,6 +6,7 @@ namespace translution::cli {
 
 // Each adds one command, with its options, to the program.
 void add_bench(CLI::App& program);
+void add_data(CLI::App& program);
 void add_info(CLI::App& program);
 void add_list(CLI::App& program);
 void add_train(CLI::App& program);

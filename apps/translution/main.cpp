@@ -16,6 +16,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  translution list\n"
     "  translution info --model vit-a/12 --method translution --image-size 84\n"
+    "  translution data text book.txt --out tokens\n"
     "  translution bench op --method translution --cls\n"
     "  translution info --help";
 
@@ -31,8 +32,10 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
     const bool last = app->get_subcommands({}).empty();
-    std::string text = app->get_description() + "\n\nUsage: " + name +
-                       (last ? " [OPTIONS]\n" : " COMMAND [OPTIONS]\n");
+    std::string text = app->get_description() + "\n\nUsage: " + name + (last ? "" : " COMMAND");
+    for (const auto* option : app->get_options())
+      if (option->get_positional()) text += " " + option->get_name(/*positional=*/true) + "...";
+    text += " [OPTIONS]\n";
     text += make_subcommands(app, CLI::AppFormatMode::Normal);
     auto groups = app->get_groups();
     std::stable_partition(groups.begin(), groups.end(),
@@ -58,7 +61,8 @@ int fail(int code, std::string message) {
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const auto* option : app.get_options()) names.push_back("--" + option->get_lnames().front());
+  for (const auto* option : app.get_options())
+    if (!option->get_positional()) names.push_back("--" + option->get_lnames().front());
   return names;
 }
 
@@ -126,7 +130,7 @@ void set_up(CLI::App& program) {
   program.set_version_flag("--version", kVersion, "print the versions of program and LibTorch");
   program.footer(kExamples);
   program.require_subcommand(0, 1);
-  for (const auto add : {add_list, add_info, add_train, add_bench}) add(program);
+  for (const auto add : {add_list, add_info, add_train, add_data, add_bench}) add(program);
   for (auto* command : program.get_subcommands({})) command->group("Commands");
 }
 

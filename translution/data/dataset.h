@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,8 @@ class Dataset {
   /// Names of the classes; empty for text.
   virtual std::vector<std::string> classes() const { return {}; }
 };
+
+/// The first `count` samples of a set, or all of it for 0.
+std::shared_ptr<const Dataset> first_of(std::shared_ptr<const Dataset> dataset, int64_t count);
 
 }  // namespace translution

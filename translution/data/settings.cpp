@@ -7,10 +7,14 @@ namespace {
 
 constexpr int64_t kMost = int64_t{1} << 40;
 
+constexpr Named<Placement> kWhere[] = {{Placement::still, "static", ""},
+                                       {Placement::moved, "dynamic", ""}};
+constexpr Named<bool> kHowOften[] = {{false, "fixed", ""}, {true, "fresh", ""}};
+
 std::string names_text(const std::vector<Placement>& placements) {
   std::string text;
   for (const Placement placement : placements)
-    text += (text.empty() ? "" : ",") + std::string(name_of(kPlacements, placement));
+    text += (text.empty() ? "" : ",") + std::string(name_of(kWhere, placement));
   return text;
 }
 
@@ -33,15 +37,19 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
            o.canvas = v.text == "0" ? std::vector<int64_t>() : v.sides();
          },
          [](const DataOptions& o) { return o.canvas.empty() ? "0" : times(o.canvas); }},
-        {"train-on", choices(kPlacements),
-         "where digits lie: in the middle, anywhere, or anywhere else in every epoch (static)",
-         [](DataOptions& o, const Value& v) { o.train_on = v.one_of(kPlacements); },
-         [](const DataOptions& o) { return name_of(kPlacements, o.train_on); }},
+        {"train-on", choices(kWhere),
+         "where digits lie on the canvas: in the middle or anywhere (static)",
+         [](DataOptions& o, const Value& v) { o.train_on = v.one_of(kWhere); },
+         [](const DataOptions& o) { return name_of(kWhere, o.train_on); }},
+        {"placement", choices(kHowOften),
+         "dynamic places of training: one for each image, or another in every epoch (fixed)",
+         [](DataOptions& o, const Value& v) { o.fresh = v.one_of(kHowOften); },
+         [](const DataOptions& o) { return name_of(kHowOften, o.fresh); }},
         {"eval-on", "static,dynamic", "the same for evaluation; one or both (static,dynamic)",
          [](DataOptions& o, const Value& v) {
            o.eval_on.clear();
            for (const auto& word : v.words())
-             o.eval_on.push_back(Value{v.name, word}.one_of(kPlacements));
+             o.eval_on.push_back(Value{v.name, word}.one_of(kWhere));
          },
          [](const DataOptions& o) { return names_text(o.eval_on); }},
         limit("train-limit", "take only the first N samples; 0: all (0)",

@@ -7,6 +7,7 @@
 #include "translution/core/error.h"
 #include "translution/core/random.h"
 #include "translution/data/digits.h"
+#include "translution/data/tokens.h"
 
 namespace translution {
 namespace {
@@ -79,7 +80,8 @@ DataSource place_on_canvas(const DataOptions& options, const Split& split) {
         images, CanvasOptions{canvas[0], canvas[1], placement, seed_for(options, use)});
   };
   DataSource source;
-  source.train = place(split.train, options.train_on, kTrainPlaces);
+  const bool fresh = options.fresh && options.train_on == Placement::moved;
+  source.train = place(split.train, fresh ? Placement::fresh : options.train_on, kTrainPlaces);
   for (const Placement placement : room ? options.eval_on : std::vector{Placement::still}) {
     require(placement != Placement::fresh,
             "evaluation needs places that stay: wanted static or dynamic, got fresh");
@@ -88,6 +90,25 @@ DataSource place_on_canvas(const DataOptions& options, const Split& split) {
   }
   source.classes = source.train->classes();
   source.image = canvas;
+  return source;
+}
+
+std::shared_ptr<const TokenDataset> open_tokens(const DataOptions& options,
+                                                const std::string& directory, TokenSplit split) {
+  const bool train = split == TokenSplit::train;
+  return std::make_shared<TokenDataset>(
+      directory, split, TokenWindows{options.length, seed_for(options, kTrainPlaces), train});
+}
+
+DataSource open_text(const DataOptions& options, const std::string& directory) {
+  require(!directory.empty(), "data ", options.data, ": wanted a directory, as in tokens:DIR");
+  require(options.length > 0, "data ", options.data, ": wanted a gpt model, whose length it needs");
+  const auto train = open_tokens(options, directory, TokenSplit::train);
+  DataSource source;
+  source.train = first_of(train, options.train_limit);
+  source.evaluation.push_back(
+      {"val", first_of(open_tokens(options, directory, TokenSplit::val), options.eval_limit)});
+  source.vocabulary = train->meta().vocabulary;
   return source;
 }
 
@@ -107,6 +128,8 @@ DataSource open_data(const DataOptions& options) {
       return place_on_canvas(options, read_mnist(options, where));
     case DataKind::idx:
       return place_on_canvas(options, read_split(options, where));
+    case DataKind::tokens:
+      return open_text(options, where);
   }
   throw std::logic_error("open_data: a kind without a case");
 }

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+
+#include "commands.h"
+#include "model_flags.h"
+#include "table.h"
+#include "translution/core/error.h"
+#include "translution/core/names.h"
+#include "translution/data/token_files.h"
+#include "translution/io/file.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  translution data text book.txt --out tokens\n"
+    "  translution data text --help";
+
+constexpr const char* kTextFooter =
+    "The files, one behind the other, become one text. Its last share, from the start of a line "
+    "on,\n"
+    "is for validation. DIR then holds what nanoGPT reads and writes, train.bin and val.bin with "
+    "16\n"
+    "bits per token, and beside them meta.json and a copy of the tokenizer's files.\n"
+    "\n"
+    "Examples:\n"
+    "  translution data text book.txt --out tokens\n"
+    "  scripts/fetch-gpt2-bpe gpt2\n"
+    "  translution data text part1.txt part2.txt --bpe gpt2 --val-share 0.05 --out tokens";
+
+enum class Kind { bytes, gpt2 };
+constexpr Named<Kind> kKinds[] = {{Kind::bytes, "bytes", ""}, {Kind::gpt2, "gpt2", ""}};
+
+constexpr double kValShare = 0.1;
+
+struct TextFlags {
+  explicit TextFlags(CLI::App& command) {
+    command.add_option("FILE", files, "plain text, as many files as you like")->type_name("");
+    out = option(command, "--out", "DIR", "where the tokens go; made where it is missing");
+    tokenizer = option(command, "--tokenizer", "bytes|gpt2",
+                       "a token per byte, or GPT-2's byte pairs (gpt2 with --bpe, else bytes)");
+    bpe = option(command, "--bpe", "DIR",
+                 "with GPT-2's encoder.json and vocab.bpe, as scripts/fetch-gpt2-bpe gets them");
+    val_share = option(command, "--val-share", "X",
+                       fmt::format("of the text that is for validation ({})", kValShare));
+  }
+
+  static CLI::Option* option(CLI::App& command, const char* name, const char* wants,
+                             const std::string& help) {
+    return command.add_option(name)->type_name(wants)->description(help);
+  }
+
+  std::vector<std::string> files;
+  const CLI::Option *out, *tokenizer, *bpe, *val_share;
+};
+
+// ------------------------------------------------------------------------------- options
+
+std::string directory(const CLI::Option& option) {
+  return option.count() > 0 ? value_of(option).text : "";
+}
+
+Tokenizer chosen_tokenizer(const TextFlags& flags) {
+  const bool has_files = flags.bpe->count() > 0;
+  const Kind kind = flags.tokenizer->count() > 0
+                        ? parse_name("tokenizer", kKinds, value_of(*flags.tokenizer).text)
+                        : (has_files ? Kind::gpt2 : Kind::bytes);
+  require(kind == Kind::gpt2 || !has_files, "--tokenizer bytes and --bpe do not go together");
+  require(kind == Kind::bytes || has_files,
+          "--tokenizer gpt2 wants --bpe DIR with encoder.json and vocab.bpe; "
+          "scripts/fetch-gpt2-bpe DIR gets them");
+  return kind == Kind::gpt2 ? Tokenizer::gpt2(directory(*flags.bpe)) : Tokenizer::bytes();
+}
+
+double chosen_share(const CLI::Option& option) {
+  if (option.count() == 0) return kValShare;
+  const std::string text = value_of(option).text;
+  const char* const end = text.data() + text.size();
+  double share = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, share);
+  require(error == std::errc() && stop == end && share > 0 && share < 1,
+          "--val-share wants a number between 0 and 1, got '", text, "'");
+  return share;
+}
+
+// ---------------------------------------------------------------------------------- text
+
+std::string read_all(const std::vector<std::string>& paths) {
+  std::string text;
+  for (const auto& path : paths) text += read_file(path);
+  return text;
+}
+
+// The start of the line next behind the mark, or else of the last line. In a text of one line: the
+// first character behind the mark.
+size_t split_point(std::string_view text, double val_share) {
+  const auto mark = static_cast<size_t>(static_cast<double>(text.size()) * (1 - val_share));
+  const size_t next = text.find('\n', mark);
+  if (next != std::string_view::npos && next + 1 < text.size()) return next + 1;
+  const size_t last = text.substr(0, mark).rfind('\n');
+  if (last != std::string_view::npos) return last + 1;
+  size_t point = mark;
+  while (point < text.size() && (text[point] & 0xc0) == 0x80) ++point;
+  return point;
+}
+
+struct Part {
+  const char* name;
+  std::string_view text;
+  std::vector<int32_t> tokens;
+};
+
+std::string table_of(const std::vector<Part>& parts) {
+  Table table({{"file"},
+               {"bytes", Align::right},
+               {"tokens", Align::right},
+               {"bytes per token", Align::right}});
+  for (const auto& part : parts) {
+    const auto bytes = static_cast<double>(part.text.size());
+    const auto tokens = static_cast<double>(part.tokens.size());
+    table.add({part.name, grouped(bytes), grouped(tokens), fmt::format("{:.2f}", bytes / tokens)});
+  }
+  return table.str();
+}
+
+void run_text(const TextFlags& flags) {
+  require(!flags.files.empty(), "FILE is missing; wanted one or more files of plain text");
+  require(flags.out->count() > 0, "--out is missing; wanted a directory for the tokens");
+  const double share = chosen_share(*flags.val_share);
+  const std::string out = directory(*flags.out);
+  const Tokenizer tokenizer = chosen_tokenizer(flags);
+
+  const std::string whole = read_all(flags.files);
+  const auto start = std::chrono::steady_clock::now();
+  const std::string_view text = whole;
+  const size_t point = split_point(text, share);
+  std::vector<Part> parts = {{"train.bin", text.substr(0, point), {}},
+                             {"val.bin", text.substr(point), {}}};
+  for (auto& part : parts) part.tokens = tokenizer.encode(part.text);
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  require(point > 0 && point < text.size(), "the text of ", text.size(),
+          " bytes is too short to be split; wanted at least one character on either side");
+  write_token_directory(out, tokenizer, directory(*flags.bpe), parts[0].tokens, parts[1].tokens);
+
+  fmt::print("{}: {} file{}, tokenizer {} ({} tokens), {:.2f} s, {:.1f} MB/s\n\n{}", out,
+             flags.files.size(), flags.files.size() == 1 ? "" : "s", tokenizer.name(),
+             grouped(tokenizer.vocabulary()), time.count(),
+             static_cast<double>(text.size()) / time.count() / 1e6, table_of(parts));
+}
+
+void add_data_text(CLI::App& data) {
+  auto* command = data.add_subcommand("text", "Tokens for a GPT from plain text");
+  const auto flags = std::make_shared<TextFlags>(*command);
+  command->footer(kTextFooter);
+  command->callback([flags] { run_text(*flags); });
+}
+
+}  // namespace
+
+void add_data(CLI::App& program) {
+  auto* command = program.add_subcommand("data", "Makes data to train on");
+  command->require_subcommand(0, 1);
+  command->footer(kExamples);
+  add_data_text(*command);
+  for (auto* kind : command->get_subcommands({})) kind->group("Commands");
+}
+
+}  // namespace translution::cli

@@ -1,0 +1,146 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/small_vocabulary.h"
+#include "translution/data/tokenizer.h"
+
+namespace translution {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+VocabularyFiles files() { return small_vocabulary({{"a", "b"}, {" ", "ab"}, {"\xc3", "\xa9"}}); }
+
+// What is said about the files; any other kind of exception fails the test.
+std::string refusal(const VocabularyFiles& given) {
+  try {
+    given.parse();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string refusal_of_encoder(const std::string& encoder) {
+  return refusal({encoder, files().merges});
+}
+
+std::string refusal_of_merges(const std::string& merges) {
+  return refusal({files().encoder, merges});
+}
+
+std::string replaced(std::string text, const std::string& part, const std::string& other) {
+  const size_t at = text.find(part);
+  EXPECT_NE(at, std::string::npos) << part;
+  return text.replace(at, part.size(), other);
+}
+
+TEST(Vocabulary, ReadsTokensBytesAndMerges) {
+  const auto vocabulary = files().parse();
+  EXPECT_EQ(vocabulary.tokens.size(), 256u + 3 + 1);
+  EXPECT_EQ(vocabulary.tokens[257], " ab");
+  EXPECT_EQ(vocabulary.tokens[258], "\xc3\xa9");
+  for (int byte = 0; byte < 256; ++byte) {
+    EXPECT_EQ(vocabulary.byte_tokens[byte], 255 - byte);
+    EXPECT_EQ(vocabulary.tokens[255 - byte], std::string(1, static_cast<char>(byte)));
+  }
+  const auto& merge = vocabulary.merges.at(BpeVocabulary::pair_key(255 - ' ', 256));
+  EXPECT_EQ(merge.rank, 1);
+  EXPECT_EQ(merge.token, 257);
+}
+
+TEST(DamagedEncoder, IsRefusedWhereverItIsCutOff) {
+  const std::string whole = files().encoder;
+  for (size_t size = 0; size < whole.size(); ++size)
+    EXPECT_THAT(refusal_of_encoder(whole.substr(0, size)), StartsWith("encoder.json: ")) << size;
+}
+
+TEST(DamagedMerges, AreRefusedWhereverTheyAreCutOff) {
+  const std::string whole = files().merges;
+  for (size_t size = 0; size < whole.size(); ++size)
+    EXPECT_THAT(refusal_of_merges(whole.substr(0, size)), StartsWith("vocab.bpe")) << size;
+}
+
+// A flipped bit may leave a vocabulary, but then one that works.
+TEST(DamagedFiles, AreRefusedOrStillTokenizeWithAnyBitFlipped) {
+  const VocabularyFiles whole = files();
+  const std::string text = "abab ab \xc3\xa9 \xff<|endoftext|>";
+  for (std::string VocabularyFiles::*member : {&VocabularyFiles::encoder, &VocabularyFiles::merges})
+    for (size_t bit = 0; bit < 8 * (whole.*member).size(); ++bit) {
+      VocabularyFiles damaged = whole;
+      (damaged.*member)[bit / 8] ^= static_cast<char>(1 << bit % 8);
+      if (refusal(damaged) != "accepted") continue;
+      const auto tokenizer = Tokenizer::gpt2(damaged.parse());
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text) << bit;
+    }
+}
+
+TEST(DamagedEncoder, IsRefusedWithTheReason) {
+  const std::string wanted =
+      "encoder.json: wanted an object of tokens and their numbers from 0 to "
+      "65535, got ";
+  const std::string whole = files().encoder;
+  const auto with_last = [&](const std::string& value) {
+    return refusal_of_encoder(replaced(whole, ":259}", ":" + value + "}"));
+  };
+  EXPECT_EQ(with_last("-1"), wanted + "-1 behind 259 tokens");
+  EXPECT_EQ(with_last("1.5"), wanted + "1.5 behind 259 tokens");
+  EXPECT_EQ(with_last("65536"), wanted + "65536 behind 259 tokens");
+  EXPECT_EQ(with_last("\"259\""), wanted + "text behind 259 tokens");
+  EXPECT_EQ(with_last("null"), wanted + "null behind 259 tokens");
+  EXPECT_EQ(with_last("true"), wanted + "a boolean behind 259 tokens");
+  EXPECT_EQ(with_last("[259]"), wanted + "a list behind 259 tokens");
+  EXPECT_EQ(with_last("{}"), wanted + "an object behind 259 tokens");
+  EXPECT_EQ(with_last("260"), "encoder.json: wanted numbers from 0 to 259 for 260 tokens, got 260");
+  EXPECT_EQ(with_last("258"), "encoder.json: two tokens have number 258");
+  EXPECT_EQ(with_last("18446744073709551616"), wanted + "18446744073709551616 behind 259 tokens");
+  EXPECT_EQ(refusal_of_encoder("7"), wanted + "7 behind 0 tokens");
+  EXPECT_EQ(refusal_of_encoder("{}"), "encoder.json: has no token for byte 0");
+  EXPECT_EQ(refusal_of_encoder(replaced(whole, "<|endoftext|>", "ab")),
+            "encoder.json: the token with number 259 is there twice");
+  for (const char* token : {"", " ", "\u2581", "\u0144", "\u00ad"})
+    EXPECT_EQ(refusal_of_encoder(replaced(whole, "<|endoftext|>", token)),
+              "encoder.json: token number 260 in the file has a character that stands for no byte, "
+              "or none");
+  EXPECT_THAT(refusal_of_encoder(replaced(whole, "\"A\":", "\"AA\":")),
+              HasSubstr("has no token for byte 65"));
+}
+
+TEST(DamagedEncoder, TakesNoMemoryForNesting) {
+  EXPECT_THAT(refusal_of_encoder(std::string(1 << 20, '[')), HasSubstr("got a list"));
+  std::string objects;
+  for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
+  EXPECT_THAT(refusal_of_encoder(objects), HasSubstr("got an object"));
+}
+
+TEST(DamagedMerges, AreRefusedWithTheReason) {
+  const std::string whole = files().merges;
+  EXPECT_EQ(refusal_of_merges(""), "vocab.bpe: wanted a first line with #version");
+  EXPECT_EQ(refusal_of_merges("a b\n"), "vocab.bpe: wanted a first line with #version");
+  EXPECT_EQ(refusal_of_merges("#version"),
+            "vocab.bpe: does not end with a line break; is it cut off?");
+  EXPECT_EQ(refusal_of_merges("#version\na b\n"),
+            "vocab.bpe: nothing makes token 257 of encoder.json; is the file cut off, or from "
+            "another vocabulary?");
+  EXPECT_EQ(refusal_of_merges(whole + "a b\n"), "vocab.bpe:5: this merge is there twice");
+  EXPECT_EQ(refusal_of_merges(whole + "a c\n"), "vocab.bpe:5: a token that is not in encoder.json");
+  for (const char* line :
+       {"", " ", "ab", "a ", " b", "a b c", "a  b", "a b\r", "a \xc3", "a \xc2!"})
+    EXPECT_EQ(refusal_of_merges(whole + line + "\n"),
+              "vocab.bpe:5: wanted two tokens with a space between them")
+        << line;
+}
+
+TEST(MissingFiles, NameTheScriptThatGetsThem) {
+  try {
+    Tokenizer::gpt2(std::string("/nowhere"));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "/nowhere/encoder.json: not found; scripts/fetch-gpt2-bpe /nowhere gets it");
+  }
+}
+
+}  // namespace
+}  // namespace translution

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace translution {
+
+/// What GPT-2's byte-level BPE knows: the tokens, and which two neighbours become one.
+struct BpeVocabulary {
+  struct Merge {
+    int32_t rank;  ///< lower ones go first
+    int32_t token;
+  };
+
+  std::vector<std::string> tokens;             ///< the bytes of each, by number
+  std::array<int32_t, 256> byte_tokens{};      ///< the token of each single byte
+  std::unordered_map<uint64_t, Merge> merges;  ///< by pair_key
+
+  static uint64_t pair_key(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+  }
+};
+
+/// From the contents of `encoder.json` ({token: number}) and `vocab.bpe` (a version line, then two
+/// tokens per line), in which 256 printable characters stand for the bytes. Numbers have to be 0 to
+/// n-1 with n at most 65536, each byte a token, and each other token either made by a merge or
+/// special: <…>. Errors begin with the path.
+BpeVocabulary parse_bpe_vocabulary(std::string_view encoder, std::string_view merges,
+                                   const std::string& encoder_path, const std::string& merges_path);
+
+}  // namespace translution

@@ -1,0 +1,59 @@
+#include "translution/data/tokens.h"
+
+#include <filesystem>
+
+#include "translution/core/error.h"
+#include "translution/core/random.h"
+
+namespace translution {
+namespace {
+
+std::string path_of(const std::string& directory, TokenSplit split) {
+  const std::string path = directory + (split == TokenSplit::train ? "/train.bin" : "/val.bin");
+  ensure(std::filesystem::exists(path), path, ": not found; `translution data text FILE --out ",
+         directory, "` makes it");
+  return path;
+}
+
+void check_size(const TokenView& tokens, std::optional<int64_t> wanted, int64_t length) {
+  ensure(tokens.size() == wanted.value_or(tokens.size()), tokens.path(), ": has ", tokens.size(),
+         " tokens, but meta.json says ", wanted.value_or(0),
+         "; `translution data text` makes both anew");
+  ensure(tokens.size() > length, tokens.path(), ": has ", tokens.size(),
+         " tokens, wanted more than the ", length, " of a window");
+}
+
+}  // namespace
+
+TokenDataset::TokenDataset(const std::string& directory, TokenSplit split,
+                           const TokenWindows& windows)
+    : windows_(windows),
+      meta_(read_token_meta(directory)),
+      file_(path_of(directory, split)),
+      tokens_(file_.bytes(), path_of(directory, split), meta_.vocabulary) {
+  require(windows.length >= 1, "tokens: wanted windows of 1 or more, got ", windows.length);
+  check_size(tokens_, split == TokenSplit::train ? meta_.train : meta_.val, windows.length);
+  size_ = (tokens_.size() - 1) / windows.length;
+  if (windows.shifted && size_ > 1) --size_;
+}
+
+int64_t TokenDataset::shift(int64_t epoch) const {
+  if (!windows_.shifted) return 0;
+  const int64_t slack = tokens_.size() - 1 - size_ * windows_.length;
+  return Random({windows_.seed, static_cast<uint64_t>(epoch)}).below(slack + 1);
+}
+
+Batch TokenDataset::load(const BatchPlan& plan) const {
+  const int64_t batch = static_cast<int64_t>(plan.samples.size()), length = windows_.length;
+  const int64_t begin = shift(plan.epoch);
+  auto both = at::empty({batch, length + 1}, torch::kLong);
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t sample = plan.samples[b];
+    require(sample >= 0 && sample < size_, "tokens: wanted samples from 0 to ", size_ - 1, ", got ",
+            sample);
+    tokens_.copy(begin + sample * length, length + 1, both.data_ptr<int64_t>() + b * (length + 1));
+  }
+  return {both.narrow(1, 0, length).contiguous(), both.narrow(1, 1, length).contiguous()};
+}
+
+}  // namespace translution
