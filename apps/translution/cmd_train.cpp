@@ -138,6 +138,10 @@ Plan make_plan(const TrainFlags& flags, std::map<std::string, std::string>& give
 void read_model_into(Plan& plan, DataSource& source, std::map<std::string, std::string>& given) {
   if (const auto name = given.find("model"); name != given.end())
     plan.data.length = ModelOptions::named(name->second).length;
+  const auto size = given.find("image-size");
+  if (size != given.end() && plan.data.data.rfind("images", 0) == 0)
+    plan.data.image_size = static_cast<int>(Value{"--image-size", size->second}.number(1, 1 << 14));
+  plan.data.report = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   source = open_data(plan.data);
   fit_model(source, given);
   plan.model = read_model(given, "--");
@@ -147,6 +151,8 @@ void read_model_into(Plan& plan, DataSource& source, std::map<std::string, std::
 SettingTexts run_texts(const Plan& plan) {
   auto texts = model_texts(plan.model);
   for (auto& entry : texts_of(data_settings(), plan.data)) texts.push_back(entry);
+  texts.emplace_back("seed", std::to_string(plan.train.seed));
+  texts.emplace_back("batch", std::to_string(plan.train.batch));
   return texts;
 }
 

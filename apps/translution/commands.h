@@ -7,8 +7,12 @@ namespace translution::cli {
 // Each adds one command, with its options, to the program.
 void add_bench(CLI::App& program);
 void add_data(CLI::App& program);
+void add_eval(CLI::App& program);
+void add_generate(CLI::App& program);
 void add_info(CLI::App& program);
 void add_list(CLI::App& program);
+void add_predict(CLI::App& program);
+void add_report(CLI::App& program);
 void add_train(CLI::App& program);
 
 }  // namespace translution::cli

@@ -15,6 +15,9 @@ constexpr const char* kVersion = "translution " TRANSLUTION_VERSION " (LibTorch 
 constexpr const char* kExamples =
     "Examples:\n"
     "  translution list\n"
+    "  translution train --model vit-a/12 --method alpha_translution --out runs/alpha\n"
+    "  translution eval runs/alpha\n"
+    "  translution report runs/alpha\n"
     "  translution info --model vit-a/12 --method translution --image-size 84\n"
     "  translution data text book.txt --out tokens\n"
     "  translution bench op --method translution --cls\n"
@@ -130,7 +133,9 @@ void set_up(CLI::App& program) {
   program.set_version_flag("--version", kVersion, "print the versions of program and LibTorch");
   program.footer(kExamples);
   program.require_subcommand(0, 1);
-  for (const auto add : {add_list, add_info, add_train, add_data, add_bench}) add(program);
+  for (const auto add : {add_list, add_info, add_train, add_eval, add_predict, add_generate,
+                         add_report, add_data, add_bench})
+    add(program);
   for (auto* command : program.get_subcommands({})) command->group("Commands");
 }
 

@@ -34,4 +34,22 @@ DataOptions data_options(const std::map<std::string, std::string>& config,
   return options;
 }
 
+DataSource open_data_of(const Trained& trained, const std::map<std::string, std::string>& given) {
+  const auto& model = trained.network->options();
+  uint64_t seed = 0;
+  if (const auto found = trained.config.find("seed"); found != trained.config.end())
+    seed = Value{"seed", found->second}.number();
+  auto options = data_options(trained.config, given, seed);
+  options.length = model.length;
+  options.image_size = static_cast<int>(model.image_size.front());
+  auto source = open_data(options);
+  require(model.family == Family::gpt
+              ? source.vocabulary > 0 && source.vocabulary <= model.vocabulary
+              : source.image == model.image_size && source.channels == model.channels &&
+                    static_cast<int64_t>(source.classes.size()) == model.classes,
+          options.data, " does not fit the model of ", trained.path,
+          "; name other data with --data");
+  return source;
+}
+
 }  // namespace translution::cli

@@ -26,4 +26,7 @@ Trained load_trained(const std::string& path);
 DataOptions data_options(const std::map<std::string, std::string>& config,
                          const std::map<std::string, std::string>& given, uint64_t seed);
 
+/// The same for a trained model: image size and length are the model's.
+DataSource open_data_of(const Trained& trained, const std::map<std::string, std::string>& given);
+
 }  // namespace translution::cli

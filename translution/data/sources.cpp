@@ -7,6 +7,7 @@
 #include "translution/core/error.h"
 #include "translution/core/random.h"
 #include "translution/data/digits.h"
+#include "translution/data/image_folder.h"
 #include "translution/data/tokens.h"
 
 namespace translution {
@@ -112,6 +113,23 @@ DataSource open_text(const DataOptions& options, const std::string& directory) {
   return source;
 }
 
+DataSource open_folders(const DataOptions& options, const std::string& directory) {
+  require(!directory.empty(), "data ", options.data, ": wanted a directory, as in images:DIR");
+  ImageFolderOptions folder;
+  folder.image_size = options.image_size;
+  folder.seed = seed_for(options, kTrainPlaces);
+  folder.mix = MixOptions();
+  folder.report_broken = options.report;
+  auto folders = open_image_folders(directory, folder);
+  DataSource source;
+  source.classes = folders.train->classes();
+  source.train = first_of(std::move(folders.train), options.train_limit);
+  source.evaluation.push_back({"val", first_of(std::move(folders.val), options.eval_limit)});
+  source.image = {options.image_size, options.image_size};
+  source.channels = 3;
+  return source;
+}
+
 }  // namespace
 
 DataSource open_data(const DataOptions& options) {
@@ -128,6 +146,8 @@ DataSource open_data(const DataOptions& options) {
       return place_on_canvas(options, read_mnist(options, where));
     case DataKind::idx:
       return place_on_canvas(options, read_split(options, where));
+    case DataKind::images:
+      return open_folders(options, where);
     case DataKind::tokens:
       return open_text(options, where);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,13 +13,15 @@
 namespace translution {
 
 /// Where data comes from: what stands before the colon in "mnist:DIR".
-enum class DataKind { digits, mnist, idx, tokens };
+enum class DataKind { digits, mnist, idx, images, tokens };
 
 inline constexpr Named<DataKind> kDataKinds[] = {
     {DataKind::digits, "digits",
      "handwritten-looking digits that the program draws; digits:N: so many"},
     {DataKind::mnist, "mnist", "mnist:DIR: MNIST or Fashion-MNIST, images of 28x28"},
     {DataKind::idx, "idx", "idx:DIR: other images in files of the same names and format"},
+    {DataKind::images, "images",
+     "images:DIR: train/CLASS/*.jpg|png and val/CLASS/…, as ImageNet is kept"},
     {DataKind::tokens, "tokens",
      "tokens:DIR: text, as `translution data text` or nanoGPT keeps it"},
 };
@@ -30,8 +33,10 @@ struct DataOptions {
   bool fresh = false;  ///< dynamic training places are drawn anew in every epoch
   std::vector<Placement> eval_on = {Placement::still, Placement::moved};
   uint64_t seed = 0;
-  int64_t length = 0;       ///< text: tokens that a model sees at once
-  int64_t train_limit = 0;  ///< take only the first so many; 0: all
+  int image_size = 224;  ///< image folders: side to which images are cropped
+  std::function<void(const std::string&)> report = {};  ///< told of each broken image
+  int64_t length = 0;                                   ///< text: tokens that a model sees at once
+  int64_t train_limit = 0;                              ///< take only the first so many; 0: all
   int64_t eval_limit = 0;
 };
 
@@ -55,7 +60,8 @@ struct DataSource {
 /// The canvas concerns digits and IDX images. On one that is no larger than the image all
 /// placements are the same, and there is one evaluation set, "static".
 /// `digits` has 60000 digits for training and 10000 for evaluation, `digits:N` has N, and a fifth
-/// of that (1000 to 10000) for evaluation; no digit is in both. Text has one evaluation set, "val".
+/// of that (1000 to 10000) for evaluation; no digit is in both. Text and image
+/// folders have one evaluation set, "val"; images are augmented, and mixed, for training.
 DataSource open_data(const DataOptions& options);
 
 }  // namespace translution

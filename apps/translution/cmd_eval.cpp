@@ -1,0 +1,86 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "model_flags.h"
+#include "progress.h"
+#include "run_directory.h"
+#include "table.h"
+#include "translution/core/cpu_info.h"
+#include "translution/data/settings.h"
+#include "translution/train/evaluate.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr int64_t kBatch = 256;
+constexpr const char* kFooter =
+    "RUN is a run directory, a checkpoint, or a directory of checkpoints. The data are those of\n"
+    "the run unless said otherwise.\n"
+    "\n"
+    "Examples:\n"
+    "  translution eval runs/alpha\n"
+    "  translution eval runs/alpha/checkpoints/best --eval-on dynamic --json\n"
+    "  translution eval runs/alpha --data mnist:data/mnist";
+
+struct EvalFlags {
+  explicit EvalFlags(CLI::App& command) : settings(command) {
+    command.add_option("RUN", path, "whose model")->required();
+    settings.add(data_settings());
+    settings.add("batch", "N", "samples at a time (256)", "Options");
+    command.add_flag("--json", json, "print JSON")->disable_flag_override();
+  }
+
+  SettingFlags settings;
+  std::string path;
+  bool json = false;
+};
+
+void run_eval(const EvalFlags& flags) {
+  at::set_num_threads(usable_cores());
+  const auto trained = load_trained(flags.path);
+  const auto given = flags.settings.given();
+  const auto source = open_data_of(trained, given);
+  const auto batch = given.find("batch");
+  const int64_t size =
+      batch == given.end() ? kBatch : Value{"--batch", batch->second}.number(1, 1 << 20);
+  nlohmann::ordered_json json = {{"checkpoint", trained.path}, {"step", trained.step}};
+  Table table({{"data"},
+               {"samples", Align::right},
+               {"loss", Align::right},
+               {"top-1 %", Align::right},
+               {"top-5 %", Align::right},
+               {"perplexity", Align::right}});
+  for (const auto& set : source.evaluation) {
+    Progress progress(set.dataset->size(), stderr);
+    int64_t done = 0;
+    progress.update(0, set.name);
+    const auto result = evaluate(*trained.network, set.dataset, size, 1,
+                                 [&](int64_t count) { progress.update(done += count, set.name); });
+    progress.finish();
+    const bool images = result.predictions.defined();
+    auto& entry = json["results"][set.name] = {{"count", result.count}, {"loss", result.loss}};
+    if (images)
+      entry["top1"] = result.top1, entry["top5"] = result.top5;
+    else
+      entry["perplexity"] = result.perplexity();
+    table.add({set.name, grouped(result.count), fmt::format("{:.4f}", result.loss),
+               images ? fmt::format("{:.2f}", 100 * result.top1) : "",
+               images ? fmt::format("{:.2f}", 100 * result.top5) : "",
+               images ? "" : fmt::format("{:.3f}", result.perplexity())});
+  }
+  fmt::print("{}", flags.json ? json.dump(2) + "\n" : table.str());
+}
+
+}  // namespace
+
+void add_eval(CLI::App& program) {
+  auto* command = program.add_subcommand("eval", "How well a trained model does");
+  const auto flags = std::make_shared<EvalFlags>(*command);
+  command->footer(kFooter);
+  command->callback([flags] { run_eval(*flags); });
+}
+
+}  // namespace translution::cli

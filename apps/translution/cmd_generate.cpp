@@ -1,0 +1,113 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "model_flags.h"
+#include "run_directory.h"
+#include "translution/core/cpu_info.h"
+#include "translution/data/token_files.h"
+#include "translution/models/generate.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "The text appears as it is made. The tokenizer is that of the data the model was trained on.\n"
+    "\n"
+    "Examples:\n"
+    "  translution generate runs/shakespeare --prompt 'ROMEO:' --tokens 200\n"
+    "  translution generate runs/shakespeare --temperature 0.8 --top-k 50 --seed 7";
+
+const std::vector<SettingGroup<SamplingOptions>>& sampling_settings() {
+  static const std::vector<SettingGroup<SamplingOptions>> groups = {
+      {"Sampling",
+       {{"temperature", "X", "0: always the likeliest; below 1: bolder; above: wilder (1)",
+         [](SamplingOptions& o, const Value& v) { o.temperature = v.real(0, 1e3); },
+         [](const SamplingOptions& o) { return number_text(o.temperature); }},
+        {"top-k", "N", "draw from the N likeliest; 0: from all (0)",
+         [](SamplingOptions& o, const Value& v) { o.top_k = v.number(0, 1 << 30); },
+         [](const SamplingOptions& o) { return std::to_string(o.top_k); }},
+        {"top-p", "X", "draw from the likeliest that have this probability together (1)",
+         [](SamplingOptions& o, const Value& v) { o.top_p = v.real(0, 1); },
+         [](const SamplingOptions& o) { return number_text(o.top_p); }},
+        {"seed", "N", "of the draws (0)",
+         [](SamplingOptions& o, const Value& v) {
+           o.seed = v.number(0, std::numeric_limits<int64_t>::max());
+         },
+         [](const SamplingOptions& o) { return std::to_string(o.seed); }}}}};
+  return groups;
+}
+
+struct GenerateFlags {
+  explicit GenerateFlags(CLI::App& command) : settings(command) {
+    command.add_option("RUN", path, "whose model")->required();
+    settings.add("prompt", "TEXT", "what the text begins with (a line feed)", "Text");
+    settings.add("tokens", "N", "how many are made (200)", "Text");
+    settings.add(sampling_settings());
+  }
+
+  SettingFlags settings;
+  std::string path;
+};
+
+// Tokens may end inside of a character: prints what is whole, and keeps the rest.
+class Stream {
+ public:
+  void write(const std::string& bytes) {
+    waiting_ += bytes;
+    size_t whole = waiting_.size();
+    while (whole > 0 && waiting_.size() - whole < 4 && is_continued(whole - 1)) --whole;
+    if (whole > 0 && starts_character(whole - 1)) --whole;
+    print(waiting_.size() - whole >= 4 ? waiting_.size() : whole);
+  }
+  void finish() { print(waiting_.size()); }
+
+ private:
+  bool is_continued(size_t at) const { return (waiting_[at] & 0xC0) == 0x80; }
+  bool starts_character(size_t at) const { return (waiting_[at] & 0xC0) == 0xC0; }
+  void print(size_t count) {
+    std::fwrite(waiting_.data(), 1, count, stdout);
+    std::fflush(stdout);
+    waiting_.erase(0, count);
+  }
+
+  std::string waiting_;
+};
+
+void run_generate(const GenerateFlags& flags) {
+  at::set_num_threads(usable_cores());
+  const auto given = flags.settings.given();
+  SamplingOptions sampling;
+  set_all(sampling_settings(), given, sampling, "--");
+  const auto count = given.find("tokens");
+  const int64_t tokens =
+      count == given.end() ? 200 : Value{"--tokens", count->second}.number(1, 1 << 30);
+  auto trained = load_trained(flags.path);
+  require(trained.network->options().family == Family::gpt, flags.path, " holds ",
+          trained.network->options().name(), "; text wants a gpt model");
+  const auto data = trained.config.at("data");
+  const auto tokenizer = read_tokenizer(data.substr(data.find(':') + 1));
+  const auto prompt = given.find("prompt");
+  const std::string start = prompt == given.end() ? "\n" : prompt->second;
+  const auto encoded = tokenizer.encode(start);
+  require(!encoded.empty(), "--prompt wants some text");
+  Generator generator(trained.network->gpt(), sampling);
+  generator.feed({encoded.begin(), encoded.end()});
+  Stream stream;
+  stream.write(start);
+  for (int64_t i = 0; i < tokens; ++i)
+    stream.write(tokenizer.decode({static_cast<int32_t>(generator.next())}));
+  stream.finish();
+  fmt::print("\n");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program) {
+  auto* command = program.add_subcommand("generate", "Text from a trained GPT");
+  const auto flags = std::make_shared<GenerateFlags>(*command);
+  command->footer(kFooter);
+  command->callback([flags] { run_generate(*flags); });
+}
+
+}  // namespace translution::cli

@@ -1,0 +1,55 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "model_flags.h"
+#include "report_data.h"
+#include "translution/core/cpu_info.h"
+#include "translution/io/atomic_file.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "One file without anything from outside: curves of all runs in one picture, and for each run\n"
+    "the confusion matrix of up to 2,000 samples, images with predictions, what the class token\n"
+    "looks at, and the norm of the learned matrices over the grid of offsets.\n"
+    "\n"
+    "Examples:\n"
+    "  translution report runs/alpha\n"
+    "  translution report runs/self runs/alpha --out both.html";
+
+struct ReportFlags {
+  std::vector<std::string> runs;
+  const CLI::Option* out = nullptr;
+  bool curves_only = false;
+};
+
+void run_report(const ReportFlags& flags) {
+  at::set_num_threads(usable_cores());
+  ReportData data;
+  data.title = flags.runs.size() == 1 ? "A run of translution" : "Runs of translution";
+  for (const auto& directory : flags.runs)
+    data.runs.push_back(describe_run(directory, !flags.curves_only));
+  const std::string out =
+      flags.out->count() > 0 ? value_of(*flags.out).text : flags.runs.front() + "/report.html";
+  write_file_atomically(out, make_report(data));
+  fmt::print("{}\n", out);
+}
+
+}  // namespace
+
+void add_report(CLI::App& program) {
+  auto* command =
+      program.add_subcommand("report", "Pictures of one or more runs, as one HTML file");
+  const auto flags = std::make_shared<ReportFlags>();
+  command->add_option("RUN", flags->runs, "run directories")->required();
+  flags->out = command->add_option("--out")->type_name("FILE")->description(
+      "where to (report.html in the first run)");
+  command->add_flag("--curves-only", flags->curves_only, "do not load the models")
+      ->disable_flag_override();
+  command->footer(kFooter);
+  command->callback([flags] { run_report(*flags); });
+}
+
+}  // namespace translution::cli

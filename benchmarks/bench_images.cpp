@@ -1,0 +1,144 @@
+// Images per second of the image-folder data set on two threads, beside bare libjpeg-turbo, which
+// decodes the same files at full size from memory. In turns, several rounds; the best of each is
+// printed, since whatever else the machine does only slows down.
+
+#include <fmt/format.h>
+#include <turbojpeg.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <opencv2/imgproc.hpp>
+#include <thread>
+
+#include "translution/core/error.h"
+#include "translution/data/image_file.h"
+#include "translution/data/image_folder.h"
+
+namespace translution {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kImages = 400, kThreads = 2, kRounds = 7, kBatch = 20;
+constexpr int kRows = 375, kCols = 500, kQuality = 96;
+
+struct TemporaryFolder {
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "bench_images_XXXXXX").string();
+    ensure(mkdtemp(name.data()) != nullptr, name, ": cannot be made");
+    path = name;
+  }
+  ~TemporaryFolder() { fs::remove_all(path); }
+  fs::path path;
+};
+
+// Soft shapes with some grain: about 110 KB, which is the mean of ImageNet's photographs.
+cv::Mat make_picture(int number) {
+  cv::RNG random(number + 1);
+  const int rows = kRows + number % 7, cols = kCols - number % 5;
+  cv::Mat shapes(rows, cols, CV_8UC3), grain(rows, cols, CV_8UC3);
+  random.fill(shapes, cv::RNG::UNIFORM, 0, 256);
+  cv::GaussianBlur(shapes, shapes, {}, 2);
+  random.fill(grain, cv::RNG::UNIFORM, 0, 80);
+  cv::GaussianBlur(grain, grain, {}, 0.7);
+  return shapes + grain;
+}
+
+std::string to_jpeg(const cv::Mat& picture) {
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  const tjhandle handle = tjInitCompress();
+  const int failed = tjCompress2(handle, picture.data, picture.cols, 0, picture.rows, TJPF_RGB,
+                                 &bytes, &size, TJSAMP_420, kQuality, 0);
+  std::string jpeg(reinterpret_cast<const char*>(bytes), failed ? 0 : size);
+  tjFree(bytes);
+  tjDestroy(handle);
+  return jpeg;
+}
+
+std::vector<std::string> write_folder(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (int i = 0; i < kImages; ++i) {
+    const fs::path of_class = folder / fmt::format("class{}", i % 4);
+    fs::create_directories(of_class);
+    files.push_back(to_jpeg(make_picture(i)));
+    std::ofstream(of_class / fmt::format("{:04}.jpg", i), std::ios::binary) << files.back();
+  }
+  return files;
+}
+
+// Images per second when `work(first)` handles kBatch images, on all threads.
+double measure(const std::function<void(int first)>& work) {
+  std::atomic<int> next{0};
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      for (int first; (first = next.fetch_add(kBatch)) < kImages;) work(first);
+    });
+  for (auto& thread : threads) thread.join();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return kImages / seconds.count();
+}
+
+void decode_bare(const std::vector<std::string>& files, int first) {
+  static thread_local const tjhandle handle = tjInitDecompress();
+  static thread_local std::vector<unsigned char> out((kRows + 7) * kCols * 3);
+  for (int i = first; i < first + kBatch; ++i) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(files[i].data());
+    const int rows = kRows + i % 7, cols = kCols - i % 5;
+    ensure(
+        tjDecompress2(handle, bytes, files[i].size(), out.data(), cols, 0, rows, TJPF_RGB, 0) == 0,
+        "bare decoding failed");
+  }
+}
+
+void load(const ImageFolderDataset& set, int first) {
+  BatchPlan plan{0, first / kBatch, {}};
+  for (int i = first; i < first + kBatch; ++i) plan.samples.push_back(i);
+  const Batch batch = set.load(plan);
+  ensure(batch.input.size(0) == kBatch, "a batch of another size came");
+}
+
+void run() {
+  const TemporaryFolder folder;
+  const auto files = write_folder(folder.path);
+  size_t bytes = 0;
+  for (const auto& file : files) bytes += file.size();
+  ImageFolderOptions options;
+  const ImageFolderDataset evaluation(folder.path.string(), options);
+  options.training = true;
+  options.mix = MixOptions{};
+  const ImageFolderDataset training(folder.path.string(), options);
+
+  double bare = 0, eval = 0, train = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    bare = std::max(bare, measure([&](int first) { decode_bare(files, first); }));
+    eval = std::max(eval, measure([&](int first) { load(evaluation, first); }));
+    train = std::max(train, measure([&](int first) { load(training, first); }));
+  }
+  ensure(evaluation.broken().lines().empty() && training.broken().lines().empty(),
+         "an image could not be read");
+  fmt::print("{} JPEGs of about {}x{}, {:.0f} KB each, {} threads\n", kImages, kCols, kRows,
+             bytes / 1e3 / kImages, kThreads);
+  fmt::print("bare libjpeg-turbo  {:6.0f} images/s\n", bare);
+  fmt::print("evaluation          {:6.0f} images/s  {:.2f} of bare\n", eval, eval / bare);
+  fmt::print("training            {:6.0f} images/s  {:.2f} of bare\n", train, train / bare);
+}
+
+}  // namespace
+}  // namespace translution
+
+int main() {
+  try {
+    translution::run();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_images: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,109 @@
+#include "translution/data/augment.h"
+
+#include <gtest/gtest.h>
+#include <turbojpeg.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/data/pictures.h"
+
+namespace translution {
+namespace {
+
+TEST(CentreCrop, IsTheMiddleOnceTheShorterSideHasEightSeventhsOfTheSize) {
+  const Box box = centre_crop({375, 500}, 224);  // 256 x 341, from which 16 and 58 are cut
+  EXPECT_DOUBLE_EQ(box.top, 16 * 375 / 256.0);
+  EXPECT_DOUBLE_EQ(box.left, 58 * 500 / 341.0);
+  EXPECT_DOUBLE_EQ(box.rows, 224 * 375 / 256.0);
+  EXPECT_DOUBLE_EQ(box.cols, 224 * 500 / 341.0);
+}
+
+TEST(CentreCrop, LiesWithinEveryPicture) {
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 1000}, {999, 2}, {17, 19}, {4000, 3000}})
+    for (const int size : {1, 7, 32, 224, 385}) {
+      const Box box = centre_crop({rows, cols}, size);
+      EXPECT_GE(box.top, 0);
+      EXPECT_GE(box.left, 0);
+      EXPECT_LE(box.top + box.rows, rows + 1e-9);
+      EXPECT_LE(box.left + box.cols, cols + 1e-9);
+    }
+}
+
+TEST(EvaluationImage, TakesPixelsAsTheyAreWhereNothingIsScaled) {
+  const RgbImage image = varied_image(64, 80);  // 56 * 256 / 224 = 64
+  const RgbImage seen = evaluation_image(to_png(image), "a.png", 56);
+  ASSERT_EQ(seen.rows, 56);
+  ASSERT_EQ(seen.cols, 56);
+  for (int row = 0; row < 56; ++row)
+    for (int col = 0; col < 56; ++col)
+      for (int c = 0; c < 3; ++c)
+        ASSERT_EQ(pixel(seen, row, col)[c], pixel(image, row + 4, col + 12)[c]);
+}
+
+TEST(EvaluationImage, HasTheSameContentFromAHalfSizeJpeg) {
+  // Brightness rises evenly from left to right: what is seen tells where it comes from.
+  const RgbImage image = make_image(1024, 1536, [](int, int col, int) { return col / 6; });
+  const RgbImage exact = evaluation_image(to_png(image), "a.png", 224);
+  const RgbImage seen = evaluation_image(to_jpeg(image, TJSAMP_420, 98), "a.jpg", 224);
+  for (size_t i = 0; i < seen.pixels.size(); ++i) ASSERT_NEAR(seen.pixels[i], exact.pixels[i], 2);
+}
+
+TEST(RandomCrop, LiesWithinThePictureWithItsShareAndRatio) {
+  double smallest = 1, largest = 0;
+  for (uint64_t key = 0; key < 3000; ++key) {
+    Random random({key});
+    const Box box = random_crop({375, 500}, random);
+    ASSERT_TRUE(box.top >= 0 && box.top + box.rows <= 375);
+    ASSERT_TRUE(box.left >= 0 && box.left + box.cols <= 500);
+    const double share = box.rows * box.cols / (375.0 * 500), ratio = box.cols / box.rows;
+    ASSERT_TRUE(share > 0.078 && share <= 1) << share;
+    ASSERT_TRUE(ratio > 0.74 && ratio < 1.35) << ratio;
+    smallest = std::min(smallest, share);
+    largest = std::max(largest, share);
+  }
+  EXPECT_LT(smallest, 0.1);
+  EXPECT_GT(largest, 0.95);
+}
+
+TEST(RandomCrop, TakesTheMiddleOfAPictureThatIsTooLong) {
+  Random random({1});
+  const Box box = random_crop({3, 1000}, random);
+  EXPECT_EQ(box.rows, 3);
+  EXPECT_EQ(box.cols, 4);
+  EXPECT_EQ(box.left, 498);
+  const Box one = random_crop({1, 1}, random);
+  EXPECT_EQ(one.rows * one.cols, 1);
+}
+
+TEST(TrainingImage, IsAFunctionOfItsKeyAndFlipsHalfOfThem) {
+  // Brightness rises to the right, and falls in a flipped picture.
+  const std::string png =
+      to_png(make_image(50, 50, [](int row, int col, int) { return 20 + col * 4 + row % 7; }));
+  int flipped = 0;
+  std::set<std::vector<uint8_t>> different;
+  for (uint64_t key = 0; key < 200; ++key) {
+    Random first({key}), second({key});
+    const RgbImage a = training_image(png, "a.png", 24, {0, 0, 0}, first);
+    EXPECT_EQ(a.pixels, training_image(png, "a.png", 24, {0, 0, 0}, second).pixels);
+    flipped += pixel(a, 12, 0)[0] > pixel(a, 12, 23)[0];
+    different.insert(a.pixels);
+  }
+  EXPECT_NEAR(flipped, 100, 30);
+  EXPECT_GT(different.size(), 190u);
+}
+
+TEST(Normalise, SubtractsTheMeanAndDividesByTheDeviationOfImageNet) {
+  const RgbImage image = varied_image(5, 9);
+  std::vector<float> planes(3 * 5 * 9);
+  normalise(image, planes.data());
+  const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
+  for (int c = 0; c < 3; ++c)
+    for (int row = 0; row < 5; ++row)
+      for (int col = 0; col < 9; ++col)
+        ASSERT_NEAR(planes[(c * 5 + row) * 9 + col],
+                    (pixel(image, row, col)[c] / 255.0 - mean[c]) / deviation[c], 1e-6);
+}
+
+}  // namespace
+}  // namespace translution

@@ -1,0 +1,277 @@
+#include "translution/data/image_file.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <turbojpeg.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/data/pictures.h"
+
+namespace translution {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::vector<int> rgb(const RgbImage& image, int row, int col) {
+  const uint8_t* p = pixel(image, row, col);
+  return {p[0], p[1], p[2]};
+}
+
+// Soft enough for JPEG to keep nearly all of it.
+RgbImage soft_image(int rows, int cols) {
+  return make_image(rows, cols,
+                    [](int row, int col, int c) { return 60 + row * (c + 1) / 2 + col; });
+}
+
+// The message of decoding, which must begin with the name and be one line.
+std::string refusal(const std::string& bytes) {
+  const std::string message = message_of([&] { decode_image(bytes, "the.file"); });
+  if (!message.empty()) {
+    EXPECT_THAT(message, StartsWith("the.file: "));
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  return message;
+}
+
+TEST(DecodeImage, JpegIsThePictureWithinItsRounding) {
+  const RgbImage image = soft_image(31, 45);
+  const RgbImage decoded = decode_image(to_jpeg(image, TJSAMP_444, 100), "a.jpg");
+  ASSERT_EQ(decoded.rows, 31);
+  ASSERT_EQ(decoded.cols, 45);
+  ASSERT_EQ(decoded.pixels.size(), image.pixels.size());
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    ASSERT_NEAR(decoded.pixels[i], image.pixels[i], 3) << i;
+}
+
+TEST(DecodeImage, GreyJpegHasThreeEqualChannels) {
+  const RgbImage decoded = decode_image(to_jpeg(soft_image(20, 30), TJSAMP_GRAY), "a.jpg");
+  for (size_t i = 0; i < decoded.pixels.size(); i += 3) {
+    ASSERT_EQ(decoded.pixels[i], decoded.pixels[i + 1]);
+    ASSERT_EQ(decoded.pixels[i], decoded.pixels[i + 2]);
+  }
+  EXPECT_GT(pixel(decoded, 19, 29)[0], pixel(decoded, 0, 0)[0] + 30);
+}
+
+TEST(DecodeImage, CmykJpegIsLightTimesBlack) {
+  // Adobe stores what is left of the light: 200 of 255 with black at 128 of 255 gives 100.
+  const RgbImage decoded = decode_image(cmyk_jpeg(9, 10, {200, 100, 0, 128}), "a.jpg");
+  EXPECT_THAT(rgb(decoded, 4, 5), ElementsAre(100, 50, 0));
+  EXPECT_THAT(rgb(decode_image(cmyk_jpeg(9, 10, {255, 255, 255, 255}), "a"), 0, 0),
+              ElementsAre(255, 255, 255));
+}
+
+TEST(DecodeImage, JpegMayComeSmallerButNotSmallerThanAsked) {
+  const std::string jpeg = to_jpeg(flat_image(301, 403, 90), TJSAMP_420);
+  const auto size = [&](int rows, int cols) {
+    const RgbImage image = decode_image(jpeg, "a.jpg", {rows, cols});
+    EXPECT_THAT(rgb(image, image.rows / 2, image.cols / 2), ElementsAre(90, 90, 90));
+    return std::vector<int>{image.rows, image.cols};
+  };
+  EXPECT_THAT(size(302, 403), ElementsAre(301, 403));
+  EXPECT_THAT(size(152, 100), ElementsAre(301, 403));
+  EXPECT_THAT(size(100, 203), ElementsAre(301, 403));
+  EXPECT_THAT(size(151, 202), ElementsAre(151, 202));
+  EXPECT_THAT(size(76, 101), ElementsAre(76, 101));
+  EXPECT_THAT(size(1, 1), ElementsAre(38, 51));
+  const ImageSize full = image_size(jpeg, "a.jpg");
+  EXPECT_THAT((std::vector<int>{full.rows, full.cols}), ElementsAre(301, 403));
+}
+
+TEST(DecodeImage, JpegWithASubsamplingThatHasNoNameIsRead) {
+  std::string jpeg = to_jpeg(flat_image(32, 32, 77), TJSAMP_420);
+  const size_t frame = jpeg.find("\xFF\xC0");
+  ASSERT_EQ(jpeg[frame + 11], 0x22);
+  jpeg[frame + 11] = 0x14;  // four blocks below each other instead of two by two
+  EXPECT_THAT(rgb(decode_image(jpeg, "a.jpg"), 31, 31), ElementsAre(77, 77, 77));
+}
+
+TEST(DecodeImage, BytesLeftOverBeforeTheEndOfAJpegAreHarmless) {
+  const std::string jpeg = to_jpeg(soft_image(20, 30), TJSAMP_444);
+  std::string longer = jpeg;
+  longer.insert(jpeg.size() - 2, "left over");
+  EXPECT_EQ(decode_image(longer, "a.jpg").pixels, decode_image(jpeg, "a.jpg").pixels);
+}
+
+TEST(DecodeImage, PngIsExactWhateverItsName) {
+  const RgbImage image = varied_image(23, 37);
+  EXPECT_EQ(decode_image(to_png(image), "a.jpg").pixels, image.pixels);
+}
+
+TEST(DecodeImage, PngWithPaletteGreyDepthOrAlphaBecomesRgb) {
+  RawPng png{2, 2, 8, 3, {{1, 0}, {2, 1}}, std::string("\x01\x02\x03\x04\x05\x06\xFF\x00\x80", 9),
+             ""};
+  RgbImage image = decode_image(png.bytes(), "a.png");
+  EXPECT_THAT(rgb(image, 0, 0), ElementsAre(4, 5, 6));
+  EXPECT_THAT(rgb(image, 1, 0), ElementsAre(255, 0, 128));
+
+  png = {1, 9, 1, 0, {"\xA0\x80"}, "", ""};  // one bit of grey: 10100000 1
+  image = decode_image(png.bytes(), "a.png");
+  EXPECT_THAT(rgb(image, 0, 0), ElementsAre(255, 255, 255));
+  EXPECT_THAT(rgb(image, 0, 1), ElementsAre(0, 0, 0));
+  EXPECT_THAT(rgb(image, 0, 8), ElementsAre(255, 255, 255));
+
+  png = {1, 1, 16, 2, {std::string("\x10\x00\x20\x00\x30\x00", 6)}, "", ""};
+  EXPECT_THAT(rgb(decode_image(png.bytes(), "a.png"), 0, 0), ElementsAre(16, 32, 48));
+
+  png = {1, 2, 8, 6, {std::string("\x0A\x14\x1E\x00\x28\x32\x3C\xFF", 8)}, "", ""};
+  image = decode_image(png.bytes(), "a.png");
+  EXPECT_THAT(rgb(image, 0, 0), ElementsAre(10, 20, 30));
+  EXPECT_THAT(rgb(image, 0, 1), ElementsAre(40, 50, 60));
+
+  png = {1, 1, 8, 4, {std::string("\x63\x00", 2)}, "", ""};
+  EXPECT_THAT(rgb(decode_image(png.bytes(), "a.png"), 0, 0), ElementsAre(99, 99, 99));
+}
+
+TEST(DecodeImage, ChunksOfAPngThatAreNoPictureAreLeftOut) {
+  RawPng png{1, 1, 8, 2, {"abc"}, "", png_chunk("iCCP", "nonsense") + png_chunk("tRNS", "ab")};
+  EXPECT_THAT(rgb(decode_image(png.bytes(), "a.png"), 0, 0), ElementsAre('a', 'b', 'c'));
+}
+
+TEST(ReadImage, NamesTheFileThatIsMissingOrNoImage) {
+  const TemporaryFolder folder;
+  const std::string missing = folder.path() + "/none.jpg";
+  EXPECT_THAT(message_of([&] { read_image(missing); }), StartsWith(missing + ": cannot be opened"));
+  const std::string text = folder.write("text.jpg", "This is no picture.\n");
+  EXPECT_EQ(message_of([&] { read_image(text); }),
+            text + ": is neither a JPEG nor a PNG image (20 bytes without the start of either)");
+  const RgbImage image = varied_image(3, 5);
+  EXPECT_EQ(read_image(folder.write("good.png", to_png(image))).pixels, image.pixels);
+}
+
+TEST(DamagedImage, IsRefusedWhereverItIsCutOff) {
+  const RgbImage image = soft_image(17, 19);
+  for (const std::string& whole :
+       {to_jpeg(image, TJSAMP_420), to_jpeg(image, TJSAMP_444, 90, TJFLAG_PROGRESSIVE),
+        cmyk_jpeg(9, 9, {1, 2, 3, 4}), to_png(image)}) {
+    ASSERT_EQ(refusal(whole), "");
+    for (size_t size = 0; size < whole.size(); ++size)
+      ASSERT_NE(refusal(whole.substr(0, size)), "") << size << " of " << whole.size() << " bytes";
+  }
+}
+
+TEST(DamagedImage, PngWithAnyBitFlippedIsRefused) {
+  const std::string png = to_png(varied_image(5, 7));
+  for (size_t bit = 0; bit < png.size() * 8; ++bit) {
+    std::string flipped = png;
+    flipped[bit / 8] ^= 1 << bit % 8;
+    ASSERT_NE(refusal(flipped), "") << "bit " << bit;
+  }
+}
+
+TEST(DamagedImage, JpegWithAnyBitFlippedIsRefusedOrHasThePixelsOfItsHeader) {
+  int refused = 0;
+  for (const int flags : {0, TJFLAG_PROGRESSIVE}) {
+    const std::string jpeg = to_jpeg(soft_image(17, 19), TJSAMP_420, 90, flags);
+    for (size_t bit = 0; bit < jpeg.size() * 8; ++bit) {
+      std::string flipped = jpeg;
+      flipped[bit / 8] ^= 1 << bit % 8;
+      if (!refusal(flipped).empty()) {
+        ++refused;
+        continue;
+      }
+      const ImageSize size = image_size(flipped, "a.jpg");
+      ASSERT_EQ(decode_image(flipped, "a.jpg").pixels.size(), size_t{3} * size.rows * size.cols);
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(DamagedImage, LeavesTheNextPictureAlone) {
+  const std::string jpeg = to_jpeg(soft_image(17, 19), TJSAMP_420);
+  const RgbImage expected = decode_image(jpeg, "a.jpg");
+  for (size_t byte = 2; byte < jpeg.size(); ++byte) {
+    std::string damaged = jpeg;
+    damaged[byte] ^= 0x10;
+    refusal(damaged);
+    ASSERT_EQ(decode_image(jpeg, "a.jpg").pixels, expected.pixels) << "after byte " << byte;
+  }
+}
+
+TEST(DamagedImage, JpegWithoutItsTablesDoesNotTakeThoseOfThePictureBefore) {
+  const std::string jpeg = to_jpeg(soft_image(17, 19), TJSAMP_420);
+  std::string without = jpeg;
+  for (size_t at; (at = without.find("\xFF\xDB")) != std::string::npos;)
+    without[at + 1] = '\xE5';  // a segment for applications, which is skipped
+  ASSERT_EQ(refusal(jpeg), "");
+  EXPECT_THAT(refusal(without), HasSubstr("Quantization table 0x00 was not defined"));
+}
+
+TEST(DamagedImage, ZeroBytesAndEmptyFilesAreRefused) {
+  for (const std::string start : {"", "\xFF\xD8\xFF", "\x89PNG\r\n\x1A\n"})
+    for (const size_t zeros : {0, 1, 7, 8, 25, 26, 1000})
+      EXPECT_NE(refusal(start + std::string(zeros, '\0')), "") << zeros;
+}
+
+TEST(DamagedImage, PngThatLiesAboutItsSizeIsRefused) {
+  RawPng png{3, 3, 8, 2, {"abcabcabc", "abcabcabc", "abcabcabc"}, "", ""};
+  ASSERT_EQ(refusal(png.bytes()), "");
+  const auto with_size = [&](uint32_t rows, uint32_t cols) {
+    png.rows = rows;
+    png.cols = cols;
+    return refusal(png.bytes());
+  };
+  EXPECT_THAT(with_size(0, 3), HasSubstr("0x3 pixels"));
+  EXPECT_THAT(with_size(3, 0x80000000u), HasSubstr("3x2147483648 pixels"));
+  EXPECT_THAT(with_size(0xFFFFFFFFu, 0xFFFFFFFFu), HasSubstr("4294967295x4294967295 pixels"));
+  EXPECT_THAT(with_size(65500, 65500), HasSubstr("wanted at most 100000000"));
+  EXPECT_THAT(with_size(5000, 5000), HasSubstr("5000x5000 pixels, too many for"));
+  EXPECT_THAT(with_size(2000, 2000), HasSubstr("cannot be unpacked"));
+  EXPECT_THAT(with_size(4, 3), HasSubstr("cannot be unpacked"));
+}
+
+std::string with_jpeg_size(std::string jpeg, int rows, int cols) {
+  size_t frame = jpeg.find("\xFF\xC0");
+  if (frame == std::string::npos) frame = jpeg.find("\xFF\xC2");
+  jpeg[frame + 5] = static_cast<char>(rows >> 8);
+  jpeg[frame + 6] = static_cast<char>(rows);
+  jpeg[frame + 7] = static_cast<char>(cols >> 8);
+  jpeg[frame + 8] = static_cast<char>(cols);
+  return jpeg;
+}
+
+TEST(DamagedImage, JpegThatLiesAboutItsSizeIsRefused) {
+  const std::string jpeg = to_jpeg(soft_image(17, 19), TJSAMP_420);
+  EXPECT_NE(refusal(with_jpeg_size(jpeg, 0, 19)), "");
+  EXPECT_NE(refusal(with_jpeg_size(jpeg, 65535, 65535)), "");
+  EXPECT_THAT(refusal(with_jpeg_size(jpeg, 65000, 65000)), HasSubstr("wanted at most 100000000"));
+  EXPECT_THAT(refusal(with_jpeg_size(jpeg, 5000, 5000)),
+              HasSubstr("5000x5000 pixels, too many for"));
+  EXPECT_NE(refusal(with_jpeg_size(jpeg, 2000, 2000)), "");
+}
+
+// Runs `f` while the process may take no more than `bytes` of further memory.
+void within(rlim_t bytes, const std::function<void()>& f) {
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit limit{pages * sysconf(_SC_PAGESIZE) + bytes, before.rlim_max};
+  setrlimit(RLIMIT_AS, &limit);
+  f();
+  setrlimit(RLIMIT_AS, &before);
+}
+
+#ifndef __SANITIZE_ADDRESS__  // which takes memory of its own
+TEST(DamagedImage, NoSmallFileTakesMoreThan64Megabytes) {
+  RawPng png{2000, 2000, 8, 2, {"abc"}, "", ""};
+  const RgbImage small = soft_image(17, 19);
+  const std::vector<std::string> files{
+      png.bytes(), with_jpeg_size(to_jpeg(small, TJSAMP_444), 2000, 2000),
+      with_jpeg_size(to_jpeg(small, TJSAMP_444, 90, TJFLAG_PROGRESSIVE), 2000, 2000),
+      with_jpeg_size(cmyk_jpeg(17, 19, {9, 8, 7, 6}), 2000, 2000)};
+  for (const std::string& file : files) {
+    ASSERT_LT(file.size(), 5000u);
+    std::string message;
+    within(64 << 20, [&] { message = refusal(file); });
+    EXPECT_THAT(message, HasSubstr("no whole")) << "file " << &file - files.data();
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace translution

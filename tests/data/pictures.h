@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "translution/data/image_file.h"
+
+namespace translution {
+
+/// Values of `f(row, col, channel)`, cut to 8 bits.
+RgbImage make_image(int rows, int cols, const std::function<int(int, int, int)>& f);
+/// Every pixel has another colour, nothing is symmetric.
+RgbImage varied_image(int rows, int cols);
+RgbImage flat_image(int rows, int cols, uint8_t value);
+const uint8_t* pixel(const RgbImage& image, int row, int col);
+
+/// As TurboJPEG writes it: a TJSAMP and flags, such as TJFLAG_PROGRESSIVE.
+std::string to_jpeg(const RgbImage& image, int subsampling, int quality = 95, int flags = 0);
+/// One flat colour in inks, as an Adobe CMYK file stores them.
+std::string cmyk_jpeg(int rows, int cols, const std::vector<uint8_t>& inks);
+std::string to_png(const RgbImage& image);
+
+/// Any PNG: rows of `lines` are the packed scan lines without their filter bytes.
+struct RawPng {
+  uint32_t rows = 0, cols = 0;
+  uint8_t bits = 8, colour_type = 2;
+  std::vector<std::string> lines;
+  std::string palette;    ///< none if empty
+  std::string ancillary;  ///< whole chunks, put before the pixels
+
+  std::string bytes() const;
+};
+std::string png_chunk(const std::string& type, const std::string& data);
+
+/// A folder that is removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  std::string path() const { return path_.string(); }
+  /// Writes a file below it, with the folders on the way; returns the file's path.
+  std::string write(const std::string& name, const std::string& bytes) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What `f` throws says; empty where it throws nothing.
+std::string message_of(const std::function<void()>& f);
+
+}  // namespace translution

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace translution {
+
+struct ImageSize {
+  int rows = 0, cols = 0;
+};
+
+/// Red, green and blue, 8 bits each.
+struct RgbImage {
+  int rows = 0, cols = 0;
+  std::vector<uint8_t> pixels;  ///< [rows,cols,3]
+};
+
+/// The size of a JPEG or PNG picture, read from its header alone. What the bytes are is seen from
+/// them, not from `name`, which serves messages. Refused, before any memory is taken: more than
+/// 100 megapixels, a side over 65500, and more pixels than so few bytes plausibly hold.
+ImageSize image_size(std::string_view bytes, const std::string& name);
+
+constexpr ImageSize kFullSize{std::numeric_limits<int>::max(), std::numeric_limits<int>::max()};
+
+/// The picture as RGB: grey, palette and 16 bits are converted, CMYK is taken as Adobe's
+/// (inverted), alpha is dropped, the orientation that a camera noted is not applied. A JPEG may
+/// come at a half, a quarter or an eighth of its size, which is faster, but never with fewer rows
+/// or cols than `at_least`. std::runtime_error with one line that begins with `name` for whatever
+/// is damaged, missing ends included.
+RgbImage decode_image(std::string_view bytes, const std::string& name,
+                      ImageSize at_least = kFullSize);
+
+RgbImage read_image(const std::string& path);
+
+/// The bytes of an image file, at most 256 MB.
+std::string read_image_bytes(const std::string& path);
+
+}  // namespace translution

@@ -1,0 +1,182 @@
+#include "translution/data/image_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <opencv2/core/utility.hpp>
+
+#include "translution/core/error.h"
+#include "translution/data/augment.h"
+#include "translution/data/image_file.h"
+#include "translution/ops/large.h"
+
+namespace translution {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Behind (seed, epoch, sample) or (seed, epoch, index): what the numbers are for.
+constexpr uint64_t kAugment = 0, kReplacement = 1, kMixing = 2;
+
+bool is_image_name(const fs::path& name) {
+  std::string ending = name.extension().string();
+  for (char& c : ending)
+    if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+// Names in a folder, sorted by their bytes; hidden ones left out.
+template <typename Wanted>
+std::vector<std::string> names_in(const std::string& folder, Wanted wanted) {
+  std::error_code error;
+  std::vector<std::string> names;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name[0] != '.' && wanted(*entry)) names.push_back(name);
+  }
+  ensure(!error, folder, ": cannot be listed: ", error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_directory(path, unreadable);
+}
+
+bool is_image(const fs::directory_entry& entry) {
+  std::error_code unreadable;
+  return is_image_name(entry.path()) && entry.is_regular_file(unreadable);
+}
+
+int64_t allowed_of(int64_t images, double most) {
+  require(most >= 0 && most <= 0.5, "max_broken_share: wanted 0 to 0.5, got ", most);
+  if (most == 0) return 0;
+  const int64_t handful = std::min<int64_t>(5, images / 2);
+  return std::max<int64_t>(handful, images * most);
+}
+
+void check_has_classes_of(const ImageFolderDataset& a, const ImageFolderDataset& b) {
+  const auto have = a.classes();
+  for (const std::string& name : b.classes())
+    ensure(std::binary_search(have.begin(), have.end(), name), a.folder(), ": has no class '", name,
+           "', which ", b.folder(), " has; both need the same folders");
+}
+
+}  // namespace
+
+BrokenImages::BrokenImages(std::string folder, int64_t images, double most, Report report)
+    : folder_(std::move(folder)),
+      images_(images),
+      allowed_(allowed_of(images, most)),
+      report_(std::move(report)) {}
+
+bool BrokenImages::has(int64_t image) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return images_noted_.count(image) > 0;
+}
+
+void BrokenImages::add(int64_t image, const std::string& why) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (images_noted_.insert(image).second) {
+    lines_.push_back(why);
+    if (report_) report_(why);
+  }
+  const int64_t count = lines_.size();
+  if (count <= allowed_) return;
+  std::string first;
+  for (size_t i = 0; i < lines_.size() && i < 3; ++i) first += (i > 0 ? "; " : "") + lines_[i];
+  throw std::runtime_error(join(folder_, ": ", count, " of ", images_, " images (",
+                                100.0 * count / images_, " %) are broken, allowed are ", allowed_,
+                                "; the first: ", first));
+}
+
+std::vector<std::string> BrokenImages::lines() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return lines_;
+}
+
+ImageFolderDataset::ImageFolderDataset(const std::string& folder, const ImageFolderOptions& options)
+    : folder_(folder), options_(options) {
+  require(options.image_size >= 1 && options.image_size <= 4096,
+          "image_size: wanted 1 to 4096, got ", options.image_size);
+  cv::setNumThreads(0);  // the workers are the threads
+  ensure(is_folder(folder), folder,
+         ": is no folder; wanted one folder per class in it, with .jpg or .png images");
+  classes_ = names_in(folder, is_folder);
+  ensure(!classes_.empty(), folder,
+         ": has no folders; wanted one per class, with .jpg or .png images");
+  for (const std::string& name : classes_) scan_class(name);
+  broken_ = std::make_unique<BrokenImages>(folder, size(), options.max_broken_share,
+                                           options.report_broken);
+}
+
+void ImageFolderDataset::scan_class(const std::string& name) {
+  const std::string folder = folder_ + "/" + name;
+  auto names = names_in(folder, is_image);
+  ensure(!names.empty(), folder,
+         ": holds no .jpg, .jpeg or .png image; add some, or remove the folder");
+  const int64_t label = &name - classes_.data();
+  for (std::string& file : names) files_.push_back({label, std::move(file)});
+}
+
+std::string ImageFolderDataset::path(int64_t sample) const {
+  const File& file = files_.at(sample);
+  return folder_ + "/" + classes_[file.label] + "/" + file.name;
+}
+
+bool ImageFolderDataset::read_sample(int64_t sample, Random random, float* out) const {
+  if (broken_->has(sample)) return false;
+  const std::string name = path(sample);
+  RgbImage image;
+  try {
+    const std::string bytes = read_image_bytes(name);
+    const int size = options_.image_size;
+    image = options_.training ? training_image(bytes, name, size, options_.rand_augment, random)
+                              : evaluation_image(bytes, name, size);
+  } catch (const std::runtime_error& error) {
+    broken_->add(sample, error.what());
+    return false;
+  }
+  normalise(image, out);
+  return true;
+}
+
+int64_t ImageFolderDataset::fill(int64_t epoch, int64_t sample, float* out) const {
+  const uint64_t seed = options_.seed, e = epoch, s = sample;
+  const Random augment({seed, e, s, kAugment});
+  Random replacement({seed, e, s, kReplacement});
+  // Ends, since at least half of the images are whole or BrokenImages stops the run.
+  while (!read_sample(sample, augment, out)) sample = replacement.below(size());
+  return class_of(sample);
+}
+
+Batch ImageFolderDataset::load(const BatchPlan& plan) const {
+  const int64_t B = plan.samples.size(), side = options_.image_size;
+  Batch batch{large_empty({B, 3, side, side}, torch::kFloat), torch::empty({B}, torch::kLong)};
+  auto* input = batch.input.data_ptr<float>();
+  auto* target = batch.target.data_ptr<int64_t>();
+  for (int64_t b = 0; b < B; ++b)
+    target[b] = fill(plan.epoch, plan.samples[b], input + b * 3 * side * side);
+  if (options_.training && options_.mix) {
+    const uint64_t epoch = plan.epoch, index = plan.index;
+    mix_batch(batch, classes_.size(), Random({options_.seed, epoch, index, kMixing}),
+              *options_.mix);
+  }
+  return batch;
+}
+
+ImageFolders open_image_folders(const std::string& root, ImageFolderOptions options) {
+  for (const char* part : {"train", "val"})
+    ensure(is_folder(root + "/" + part), root, ": has no folder ", part, "; wanted ", root,
+           "/train/<class>/ and ", root, "/val/<class>/ with .jpg or .png images");
+  ImageFolders folders;
+  folders.train = std::make_unique<ImageFolderDataset>(root + "/train", options);
+  options.training = false;
+  folders.val = std::make_unique<ImageFolderDataset>(root + "/val", options);
+  check_has_classes_of(*folders.val, *folders.train);
+  check_has_classes_of(*folders.train, *folders.val);
+  return folders;
+}
+
+}  // namespace translution

@@ -1,0 +1,133 @@
+#include "translution/data/resample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "translution/data/wide.h"
+
+namespace translution {
+namespace {
+
+// What each pixel of the result takes from the source along one axis: `count` neighbours from
+// `first[i]` on, with weights that sum to 1. The same count everywhere, padded with zero weights.
+struct Taps {
+  int count = 0;
+  std::vector<int> first;
+  std::vector<float> weights;  // [pixels, count]
+
+  const float* of(int i) const { return weights.data() + static_cast<size_t>(i) * count; }
+};
+
+Taps make_taps(int source, double begin, double length, int pixels) {
+  const double step = length / pixels, reach = std::max(step, 1.0);
+  Taps taps;
+  taps.count = std::min(source, static_cast<int>(std::ceil(2 * reach)));
+  taps.first.resize(pixels);
+  taps.weights.assign(static_cast<size_t>(pixels) * taps.count, 0.f);
+  for (int i = 0; i < pixels; ++i) {
+    const double centre = begin + (i + 0.5) * step;
+    const int wanted = static_cast<int>(std::floor(centre - reach + 0.5));
+    const int first = taps.first[i] = std::clamp(wanted, 0, source - taps.count);
+    float* weights = taps.weights.data() + static_cast<size_t>(i) * taps.count;
+    double sum = 0;
+    for (int k = 0; k < taps.count; ++k)
+      sum += std::max(0.0, 1 - std::abs(first + k + 0.5 - centre) / reach);
+    for (int k = 0; k < taps.count; ++k)
+      weights[k] = std::max(0.0, 1 - std::abs(first + k + 0.5 - centre) / reach) / sum;
+  }
+  return taps;
+}
+
+void mirror(Taps* taps) {
+  const int pixels = taps->first.size();
+  for (int i = 0, j = pixels - 1; i < j; ++i, --j) {
+    std::swap(taps->first[i], taps->first[j]);
+    std::swap_ranges(taps->weights.begin() + i * taps->count,
+                     taps->weights.begin() + (i + 1) * taps->count,
+                     taps->weights.begin() + j * taps->count);
+  }
+}
+
+// out[x] = sum over k of weights[k] * rows[k * stride + x]
+TRANSLUTION_WIDE
+void mix_rows(const uint8_t* rows, size_t stride, const float* weights, int count, int values,
+              float* __restrict out) {
+  for (int x = 0; x < values; ++x) out[x] = weights[0] * rows[x];
+  int k = 1;
+  for (; k + 1 < count; k += 2) {
+    const uint8_t *a = rows + k * stride, *b = a + stride;
+    const float wa = weights[k], wb = weights[k + 1];
+    for (int x = 0; x < values; ++x) out[x] += wa * a[x] + wb * b[x];
+  }
+  if (k == count) return;
+  const uint8_t* a = rows + k * stride;
+  for (int x = 0; x < values; ++x) out[x] += weights[k] * a[x];
+}
+
+// Three channels in a vector of four: the fourth value is the next pixel's red, and is written
+// over.
+using Pixel = float __attribute__((vector_size(16)));
+
+// kCount is the number of taps, or 0 where that is only known at run time.
+template <int kCount>
+inline __attribute__((always_inline)) void mix_columns_by(const float* row, int left,
+                                                          const Taps& taps, float* out) {
+  const int count = kCount > 0 ? kCount : taps.count;
+  const float* weights = taps.weights.data();
+  for (const int first : taps.first) {
+    const float* source = row + (first - left) * 3;
+    Pixel sum{};
+    for (int k = 0; k < count; ++k, source += 3) {
+      Pixel pixel;
+      std::memcpy(&pixel, source, sizeof pixel);
+      sum += weights[k] * pixel;
+    }
+    std::memcpy(out, &sum, sizeof sum);
+    weights += count;
+    out += 3;
+  }
+}
+
+// `row` begins at pixel `left` of the source; it and `out` have one more value than their pixels.
+TRANSLUTION_WIDE
+void mix_columns(const float* row, int left, const Taps& taps, float* out) {
+  switch (taps.count) {  // a loop of constant length takes half the time
+    case 2:
+      return mix_columns_by<2>(row, left, taps, out);
+    case 3:
+      return mix_columns_by<3>(row, left, taps, out);
+    case 4:
+      return mix_columns_by<4>(row, left, taps, out);
+    default:
+      return mix_columns_by<0>(row, left, taps, out);
+  }
+}
+
+// Weights sum to 1 within rounding, so 255 never becomes 256.
+TRANSLUTION_WIDE
+void round_values(const float* row, int values, uint8_t* __restrict out) {
+  for (int x = 0; x < values; ++x) out[x] = static_cast<uint8_t>(static_cast<int>(row[x] + 0.5f));
+}
+
+}  // namespace
+
+RgbImage resample(const RgbImage& image, const Box& box, int rows, int cols, bool mirrored) {
+  const Taps down = make_taps(image.rows, box.top, box.rows, rows);
+  Taps across = make_taps(image.cols, box.left, box.cols, cols);
+  const int left = across.first.front(), right = across.first.back() + across.count;
+  if (mirrored) mirror(&across);
+  const size_t stride = static_cast<size_t>(image.cols) * 3;
+  const int values = (right - left) * 3;
+  std::vector<float> tall(values + 1), mixed(cols * 3 + 1);
+  RgbImage result{rows, cols, std::vector<uint8_t>(static_cast<size_t>(rows) * cols * 3)};
+  for (int r = 0; r < rows; ++r) {
+    const uint8_t* source = image.pixels.data() + down.first[r] * stride + left * 3;
+    mix_rows(source, stride, down.of(r), down.count, values, tall.data());
+    mix_columns(tall.data(), left, across, mixed.data());
+    round_values(mixed.data(), cols * 3, result.pixels.data() + static_cast<size_t>(r) * cols * 3);
+  }
+  return result;
+}
+
+}  // namespace translution

@@ -1,0 +1,180 @@
+#include "translution/models/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "translution/core/error.h"
+#include "translution/core/random.h"
+#include "translution/nn/linear.h"
+
+namespace translution {
+namespace {
+
+struct Candidate {
+  int64_t token;
+  double weight;  // its probability times some constant
+};
+
+// Of two equally likely tokens the first counts as more likely, as in argmax.
+bool less_likely(const Candidate& a, const Candidate& b) {
+  return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
+}
+
+double total(const std::vector<Candidate>& candidates) {
+  return std::accumulate(candidates.begin(), candidates.end(), 0.0,
+                         [](double sum, const Candidate& c) { return sum + c.weight; });
+}
+
+std::vector<Candidate> weigh(const torch::Tensor& logits, double highest, double temperature) {
+  const auto* logit = logits.data_ptr<double>();
+  std::vector<Candidate> candidates(logits.numel());
+  for (int64_t token = 0; token < logits.numel(); ++token)
+    candidates[token] = {token, std::exp((logit[token] - highest) / temperature)};
+  return candidates;
+}
+
+void keep_most_likely(std::vector<Candidate>& candidates, int64_t count) {
+  if (count >= static_cast<int64_t>(candidates.size())) return;
+  const auto more_likely = [](const auto& a, const auto& b) { return less_likely(b, a); };
+  std::nth_element(candidates.begin(), candidates.begin() + count, candidates.end(), more_likely);
+  candidates.resize(count);
+}
+
+// A heap, since few of many tokens are taken from it.
+void keep_probable(std::vector<Candidate>& candidates, double share) {
+  const double wanted = share * total(candidates);
+  double reached = 0;
+  auto rest = candidates.end();
+  std::make_heap(candidates.begin(), rest, less_likely);
+  do {
+    std::pop_heap(candidates.begin(), rest--, less_likely);
+    reached += rest->weight;
+  } while (reached < wanted && rest != candidates.begin());
+  candidates.erase(candidates.begin(), rest);
+}
+
+int64_t draw(std::vector<Candidate> candidates, Random random) {
+  // By token, so that the order does not hang on the rounding of near-equal weights.
+  std::sort(candidates.begin(), candidates.end(),
+            [](const auto& a, const auto& b) { return a.token < b.token; });
+  double left = random.uniform() * total(candidates);
+  int64_t token = 0;
+  for (const auto& candidate : candidates) {
+    if (candidate.weight == 0) continue;
+    token = candidate.token;
+    left -= candidate.weight;
+    if (left < 0) break;
+  }
+  return token;
+}
+
+class EvalMode {
+ public:
+  explicit EvalMode(GPT model) : model_(std::move(model)), was_training_(model_->is_training()) {
+    model_->eval();
+  }
+  ~EvalMode() { model_->train(was_training_); }
+  EvalMode(const EvalMode&) = delete;
+
+ private:
+  GPT model_;
+  bool was_training_;
+};
+
+}  // namespace
+
+void SamplingOptions::check() const {
+  require(temperature >= 0 && std::isfinite(temperature),
+          "sampling: wanted a temperature of 0 or more, got ", temperature);
+  require(top_k >= 0, "sampling: wanted top_k of 0 (all tokens) or more, got ", top_k);
+  require(top_p > 0 && top_p <= 1, "sampling: wanted top_p above 0 and up to 1, got ", top_p);
+}
+
+int64_t sample(const torch::Tensor& logits, const SamplingOptions& options, uint64_t position) {
+  options.check();
+  TORCH_CHECK(logits.defined() && logits.dim() == 1 && logits.numel() > 0,
+              "sampling: wanted logits [vocabulary], got ",
+              logits.defined() ? join(logits.sizes()) : "none");
+  const auto values = logits.detach().to(torch::kCPU, torch::kDouble).contiguous();
+  const double highest = values.max().item<double>();  // NaN if there is one
+  ensure(std::isfinite(highest), "sampling: the highest logit is ", highest,
+         "; the weights are damaged, or their training diverged");
+  if (options.temperature == 0) return values.argmax().item<int64_t>();
+  auto candidates = weigh(values, highest, options.temperature);
+  if (options.top_k > 0) keep_most_likely(candidates, options.top_k);
+  if (options.top_p < 1) keep_probable(candidates, options.top_p);
+  return draw(std::move(candidates), Random({options.seed, position}));
+}
+
+Generator::Generator(GPT model, SamplingOptions sampling, bool cache)
+    : model_(std::move(model)), sampling_(sampling) {
+  require(!model_.is_empty(), "generator: the model is missing");
+  sampling_.check();
+  if (!cache) return;
+  const auto& options = model_->options;
+  const auto like_weights = model_->token_embedding->weight.options().requires_grad(false);
+  for (size_t layer = 0; layer < model_->backbone->blocks->size(); ++layer)
+    features_.push_back(torch::empty({1, options.length, options.architecture.dim}, like_weights));
+}
+
+void Generator::feed(const std::vector<int64_t>& tokens) {
+  require(!tokens.empty(), "generator: wanted one or more tokens, got none");
+  const int64_t vocabulary = model_->options.vocabulary;
+  for (const int64_t token : tokens)
+    require(token >= 0 && token < vocabulary, "generator: wanted tokens from 0 to ", vocabulary - 1,
+            ", got ", token);
+  for (const int64_t token : tokens) append(token);
+}
+
+void Generator::append(int64_t token) {
+  const auto most = static_cast<size_t>(model_->options.length);
+  if (context_.size() == most) {
+    context_.erase(context_.begin(), context_.begin() + (most + 1) / 2);
+    cached_ = 0;
+  }
+  context_.push_back(token);
+  ++position_;
+  logits_.reset();
+}
+
+int64_t Generator::next() {
+  const int64_t token = sample(logits(), sampling_, position_);
+  append(token);
+  return token;
+}
+
+torch::Tensor Generator::logits() {
+  require(!context_.empty(),
+          "generator: there is no text yet; feed a prompt of one or more tokens");
+  if (logits_.defined()) return logits_;
+  const torch::NoGradGuard no_grad;
+  const EvalMode eval(model_);
+  const int64_t count = static_cast<int64_t>(context_.size());
+  const auto device = model_->token_embedding->weight.device();
+  const auto tokens = torch::tensor(context_, torch::kLong).unsqueeze(0).to(device);  // [1,n]
+  const auto out = features_.empty()
+                       ? model_->forward(tokens, torch::tensor({count - 1}, torch::kLong))
+                       : run_blocks(model_->embed(tokens));  // [1,1,vocabulary]
+  return logits_ = out.flatten();
+}
+
+// The rows of the tokens that have no features yet; the last block has only the last row to give.
+torch::Tensor Generator::run_blocks(torch::Tensor x) {
+  const int64_t count = x.size(1), first = cached_;
+  const auto last_row = torch::tensor({count - 1}, torch::kLong);
+  const auto new_rows = torch::arange(first, count, torch::kLong);
+  x = x.narrow(1, first, count - first);
+  for (size_t layer = 0; layer < features_.size(); ++layer) {
+    features_[layer].narrow(1, first, count - first).copy_(x);
+    const bool last = layer + 1 == features_.size();
+    x = model_->backbone->blocks->at<BlockImpl>(layer).forward(features_[layer].narrow(1, 0, count),
+                                                               last        ? last_row
+                                                               : first > 0 ? new_rows
+                                                                           : torch::Tensor());
+  }
+  cached_ = count;
+  return multiply(model_->head, model_->head_norm(model_->backbone->norm(x)));
+}
+
+}  // namespace translution
