@@ -1,5 +1,5 @@
 # The two commands of the README:
-#   make run    install what is missing, build, and show what there is
+#   make run    install what is missing, build, and train two small networks on digits
 #   make test   install what is missing, build, and run every test
 BUILD ?= build
 WERROR ?= OFF
@@ -8,9 +8,7 @@ JOBS ?= $(shell nproc)
 .PHONY: run build test bench install-deps clean
 
 run: build
-	@$(BUILD)/translution list
-	@echo
-	$(BUILD)/translution info --model vit-a/12 --method translution --image-size 84 --channels 1 --classes 10
+	@scripts/demo $(BUILD)/translution $(BUILD)/demo
 
 build: install-deps
 	@cmake -S . -B $(BUILD) -G Ninja -DTRANSLUTION_WERROR=$(WERROR) > $(BUILD).log 2>&1 \

@@ -6,6 +6,8 @@ namespace translution::cli {
 
 // Each adds one command, with its options, to the program.
 void add_bench(CLI::App& program);
+void add_completion(CLI::App& program);
+void add_configs(CLI::App& program);
 void add_data(CLI::App& program);
 void add_eval(CLI::App& program);
 void add_generate(CLI::App& program);

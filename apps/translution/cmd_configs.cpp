@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "commands.h"
+#include "translution/data/settings.h"
+#include "translution/io/atomic_file.h"
+#include "translution/models/settings.h"
+#include "translution/paper/tables.h"
+#include "translution/train/config.h"
+#include "translution/train/options.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "The paper tells batch sizes and little else, so that lengths and rates are ours.\n"
+    "\n"
+    "Examples:\n"
+    "  translution configs configs\n"
+    "  translution train --config configs/mnist/02-vit-a-12-alpha_translution.toml --out "
+    "runs/alpha";
+
+struct Recipe {
+  DataOptions data;
+  TrainOptions train;
+};
+
+Recipe mnist_recipe() {
+  Recipe recipe;
+  recipe.data.data = "mnist:data/mnist";
+  recipe.data.train_on = Placement::moved;
+  recipe.train.epochs = 20;
+  recipe.train.lr = 5e-4;
+  recipe.train.warmup = 200;
+  return recipe;
+}
+
+Recipe imagenet_recipe() {
+  Recipe recipe;
+  recipe.data.data = "images:data/imagenet";
+  recipe.train.epochs = 300;
+  recipe.train.warmup = 25000;
+  recipe.train.label_smoothing = 0.1;
+  recipe.train.workers = 2;
+  return recipe;
+}
+
+Recipe text_recipe() {
+  Recipe recipe;
+  recipe.data.data = "tokens:data/openwebtext";
+  recipe.train.steps = 600000;
+  recipe.train.batch = 8;
+  recipe.train.lr = 6e-4, recipe.train.min_lr = 6e-5;
+  recipe.train.warmup = 2000;
+  recipe.train.weight_decay = 0.1;
+  recipe.train.beta2 = 0.95;
+  recipe.train.eval_every = 10000, recipe.train.save_every = 2000;
+  return recipe;
+}
+
+Recipe recipe_for(const ModelOptions& model) {
+  if (model.family == Family::gpt) return text_recipe();
+  return model.channels == 1 ? mnist_recipe() : imagenet_recipe();
+}
+
+std::string results_text(const PaperRow& row) {
+  std::string text;
+  for (const auto& [name, value] : row.results)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
+                        value ? fmt::format("{}", *value) : "-");
+  return row.out_of_memory ? "out of memory" : text;
+}
+
+std::string file_name(const PaperRow& row, size_t number) {
+  auto name = fmt::format("{:02}-{}-{}.toml", number, row.model.name(),
+                          name_of(kMethods, row.model.position.method));
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
+void write_table(const PaperTable& table, const std::string& directory) {
+  std::filesystem::create_directories(directory);
+  for (size_t r = 0; r < table.rows.size(); ++r) {
+    const auto& row = table.rows[r];
+    const auto recipe = recipe_for(row.model);
+    write_file_atomically(directory + "/" + file_name(row, r + 1),
+                          format_config({table.title, "The paper's row: " + results_text(row)},
+                                        {{"model", model_texts(row.model)},
+                                         {"data", texts_of(data_settings(), recipe.data)},
+                                         {"train", texts_of(train_settings(), recipe.train)}}));
+  }
+}
+
+}  // namespace
+
+void add_configs(CLI::App& program) {
+  auto* command =
+      program.add_subcommand("configs", "A configuration file for each row of the paper's tables");
+  const auto directory = std::make_shared<std::string>();
+  command->add_option("DIR", *directory, "where to")->required();
+  command->footer(kFooter);
+  command->callback([directory] {
+    for (const auto& name : paper_table_names())
+      write_table(paper_table(name), *directory + "/" + name);
+  });
+}
+
+}  // namespace translution::cli
