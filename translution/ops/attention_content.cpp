@@ -1,0 +1,106 @@
+#include "translution/ops/attention_content.h"
+
+#include <ATen/ATen.h>
+
+#include <memory>
+
+#include "translution/ops/parallel.h"
+
+namespace translution {
+
+at::Tensor readable(const at::Tensor& x) {
+  const bool in_order = x.defined() && x.stride(2) == 1 && x.stride(1) >= x.size(2);
+  return in_order ? x : contiguous(x);
+}
+
+template <typename T>
+template <typename Pass>
+void FusedContent<T>::for_items(const Pass& pass) const {
+  constexpr int64_t kItems = 8;  // at a time
+  const auto& [terms, size] = std::tie(call_.terms, call_.size);
+  const typename kernels::ContentPasses<T>::Shape shape{
+      size.heads, size.queries, size.tokens, terms.q.defined() ? terms.q.size(2) / size.heads : 0,
+      size.out_width / size.heads};
+  const int64_t items = call_.lane_count();
+  parallel_each((items + kItems - 1) / kItems, [&] {
+    return [&, passes = std::make_shared<kernels::ContentPasses<T>>(shape)](int64_t part) {
+      pass(*passes, part * kItems, std::min(items, (part + 1) * kItems));
+    };
+  });
+}
+
+template <typename T>
+at::Tensor FusedContent<T>::scores() const {
+  if (!call_.terms.q.defined()) return {};
+  const auto q = readable(call_.terms.q), k = readable(call_.terms.k);
+  auto maps = call_.new_maps();
+  for_items([&](auto& passes, int64_t begin, int64_t end) {
+    passes.scores(begin, end, features<const T>(q), features<const T>(k), data<T>(maps));
+  });
+  return maps;
+}
+
+template <typename T>
+at::Tensor FusedContent<T>::values(const at::Tensor& weights) const {
+  if (!call_.terms.v.defined()) return at::empty({0}, call_.options);
+  const auto v = readable(call_.terms.v), maps = to_maps(weights);
+  auto out = at::empty({call_.size.batch, call_.size.queries, call_.size.out_width}, call_.options);
+  for_items([&](auto& passes, int64_t begin, int64_t end) {
+    passes.values(begin, end, data<T>(maps), features<const T>(v), features<T>(out));
+  });
+  return out;
+}
+
+template <typename T>
+at::Tensor FusedContent<T>::values_backward(const at::Tensor& weights, const at::Tensor& d_out,
+                                            at::Tensor& dv) const {
+  auto d_maps = call_.new_maps();
+  if (!d_out.defined()) return d_maps.zero_();
+  const auto v = readable(call_.terms.v), d = readable(d_out), maps = to_maps(weights);
+  if (call_.wants(kV)) dv = at::empty(v.sizes(), call_.options);
+  for_items([&](auto& passes, int64_t begin, int64_t end) {
+    passes.values_backward(begin, end, data<T>(maps), features<const T>(v), features<const T>(d),
+                           data<T>(d_maps), features<T>(dv));
+  });
+  return d_maps;
+}
+
+template <typename T>
+void FusedContent<T>::scores_backward(const at::Tensor& d_scores, at::Tensor& dq,
+                                      at::Tensor& dk) const {
+  const auto q = readable(call_.terms.q), k = readable(call_.terms.k);
+  if (call_.wants(kQ)) dq = at::empty(q.sizes(), call_.options);
+  if (call_.wants(kK)) dk = at::empty(k.sizes(), call_.options);
+  for_items([&](auto& passes, int64_t begin, int64_t end) {
+    passes.scores_backward(begin, end, features<const T>(q), features<const T>(k),
+                           data<T>(d_scores), features<T>(dq), features<T>(dk));
+  });
+}
+
+template <typename T>
+void FusedContent<T>::add_maps(const at::Tensor& maps, double alpha, at::Tensor& lanes) const {
+  const auto& ops = kernels::row_ops<T>();
+  const int64_t count = call_.lane_count(), pairs = call_.pair_count();
+  at::parallel_for(0, pairs, 256, [&](int64_t begin, int64_t end) {
+    ops.transpose(data<T>(maps) + begin, count, pairs, end - begin, static_cast<T>(alpha), 1,
+                  data<T>(lanes) + begin * count, count);
+  });
+}
+
+template <typename T>
+at::Tensor FusedContent<T>::to_maps(const at::Tensor& map) const {
+  if (map.is_contiguous() || !map.permute({2, 3, 0, 1}).is_contiguous()) return map.contiguous();
+  const auto& ops = kernels::row_ops<T>();
+  const int64_t count = call_.lane_count(), pairs = call_.pair_count();
+  auto maps = call_.new_maps();
+  at::parallel_for(0, pairs, 256, [&](int64_t begin, int64_t end) {
+    ops.transpose(data<T>(map) + begin * count, end - begin, count, count, 1, 0,
+                  data<T>(maps) + begin, pairs);
+  });
+  return maps;
+}
+
+template class FusedContent<float>;
+template class FusedContent<double>;
+
+}  // namespace translution

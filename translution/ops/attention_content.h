@@ -1,0 +1,42 @@
+#pragma once
+
+#include "translution/kernels/content.h"
+#include "translution/ops/attention_fused.h"
+
+namespace translution {
+
+/// Features whose rows the kernels can read: as they are, or else a copy.
+at::Tensor readable(const at::Tensor& x);
+
+template <typename T>
+kernels::Features<T> features(const at::Tensor& x) {
+  if (!x.defined()) return {};
+  return {data<std::remove_const_t<T>>(x), x.stride(0), x.stride(1)};
+}
+
+/// The terms q, k and v: maps [B,H,Nq,N] one head at a time.
+template <typename T>
+class FusedContent {
+ public:
+  explicit FusedContent(const FusedCall& call) : call_(call) {}
+
+  at::Tensor scores() const;                           ///< maps, without the scale
+  at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,F]; empty without v
+  /// Returns the gradient of the weights; `dv` receives that of v if wanted.
+  at::Tensor values_backward(const at::Tensor& weights, const at::Tensor& d_out,
+                             at::Tensor& dv) const;
+  void scores_backward(const at::Tensor& d_scores, at::Tensor& dq, at::Tensor& dk) const;
+
+  /// lanes [Nq,N,B,H] += alpha * maps [B,H,Nq,N]
+  void add_maps(const at::Tensor& maps, double alpha, at::Tensor& lanes) const;
+  /// A map [B,H,Nq,N] in that order of memory, if it lies pair by pair; else as it is.
+  at::Tensor to_maps(const at::Tensor& map) const;
+
+ private:
+  template <typename Pass>
+  void for_items(const Pass& pass) const;
+
+  const FusedCall& call_;
+};
+
+}  // namespace translution

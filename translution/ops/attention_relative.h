@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+
+#include "translution/kernels/relative.h"
+#include "translution/ops/attention_fused.h"
+
+namespace translution {
+
+/// The relative sides with features: lanes [Nq,N,B,H], slot by slot.
+template <typename T>
+class FusedRelative {
+ public:
+  explicit FusedRelative(const FusedCall& call);
+
+  /// Are there relative sides, so that scores are kept pair by pair?
+  bool present() const { return plan_ != nullptr; }
+
+  /// Scaled scores, zeros without relative queries. `kept` receives the encodings where that is
+  /// worth while and the workspace has room.
+  at::Tensor scores(at::Tensor& kept) const;
+  at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,S]; empty without rel_v
+
+  /// Returns the gradient of the weights, zeros without rel_v, and adds those of the value side.
+  /// Goes before scores_backward, which completes the gradients of features that are one tensor.
+  at::Tensor values_backward(const at::Tensor& weights, const at::Tensor& d_out,
+                             TermGradients& grads);
+  void scores_backward(const at::Tensor& d_scores, const at::Tensor& kept, TermGradients& grads);
+
+ private:
+  struct Gradient;
+
+  kernels::Side<T> side(const at::Tensor& x, const at::Tensor& table) const;
+  int64_t widest() const;
+  template <typename Pass>
+  void for_shards(const Pass& pass) const;
+
+  const FusedCall& call_;
+  const at::Tensor rel_q_, rel_k_, rel_v_;        // [N,B,C]
+  const at::Tensor table_q_, table_k_, table_v_;  // [M,C,R]
+  std::shared_ptr<const kernels::SlotPlan> plan_;
+  at::Tensor joined_;  // accumulator of the features that are one tensor
+};
+
+/// [B,H,Nq,N] -> [Nq,N,B,H]
+at::Tensor pair_major(const at::Tensor& map);
+
+}  // namespace translution
