@@ -8,11 +8,6 @@
 
 namespace translution {
 
-at::Tensor readable(const at::Tensor& x) {
-  const bool in_order = x.defined() && x.stride(2) == 1 && x.stride(1) >= x.size(2);
-  return in_order ? x : contiguous(x);
-}
-
 template <typename T>
 template <typename Pass>
 void FusedContent<T>::for_items(const Pass& pass) const {

@@ -1,18 +1,8 @@
 #pragma once
 
-#include "translution/kernels/content.h"
 #include "translution/ops/attention_fused.h"
 
 namespace translution {
-
-/// Features whose rows the kernels can read: as they are, or else a copy.
-at::Tensor readable(const at::Tensor& x);
-
-template <typename T>
-kernels::Features<T> features(const at::Tensor& x) {
-  if (!x.defined()) return {};
-  return {data<std::remove_const_t<T>>(x), x.stride(0), x.stride(1)};
-}
 
 /// The terms q, k and v: maps [B,H,Nq,N] one head at a time.
 template <typename T>

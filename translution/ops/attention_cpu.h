@@ -4,8 +4,9 @@
 
 namespace translution {
 
-/// Can the fused kernels compute these terms? Float or double on the CPU, without gate, without
-/// vectors per offset, and without a bias beside relative matrices; everything else takes the
+/// Can the fused kernels compute these terms? Float or double on the CPU; relative sides with
+/// features without bias, gate or vectors beside them, and vectors of keys and values where
+/// rel_q has no table of its own. That is all that the methods ask for; everything else takes the
 /// portable path. TRANSLUTION_IMPL=portable turns them off.
 bool fused_supports(const AttentionTerms& terms);
 

@@ -8,16 +8,19 @@
 namespace translution {
 namespace {
 
-at::TensorOptions options_of(const AttentionTerms& terms) {
-  return (terms.k.defined() ? terms.k : terms.rel_k).options();
+std::vector<int64_t> slots_of_pairs(const AttentionSetting& setting, const AttentionSizes& size) {
+  if (!setting.runs.defined()) return {};
+  std::vector<int64_t> slots(size.queries * size.tokens, -1);
+  for (const Run& run : runs_from_tensor(setting.runs))
+    for (int64_t t = 0; t < run.length; ++t)
+      slots[(run.i + t * run.di) * size.tokens + run.j + t * run.dj] = run.slot;
+  return slots;
 }
 
-std::vector<char> open_pairs(const AttentionSetting& setting, const AttentionSizes& size) {
-  std::vector<char> open(size.queries * size.tokens, setting.runs.defined() ? 0 : 1);
-  if (setting.runs.defined())
-    for (const Run& run : runs_from_tensor(setting.runs))
-      for (int64_t t = 0; t < run.length; ++t)
-        open[(run.i + t * run.di) * size.tokens + run.j + t * run.dj] = 1;
+std::vector<char> open_pairs(const std::vector<int64_t>& slots, const AttentionSetting& setting,
+                             const AttentionSizes& size) {
+  std::vector<char> open(size.queries * size.tokens, 1);
+  for (size_t pair = 0; pair < slots.size(); ++pair) open[pair] = slots[pair] >= 0;
   if (!setting.causal) return open;
   const auto rows = setting.rows.defined() ? setting.rows.to(at::kCPU).contiguous() : at::Tensor();
   for (int64_t i = 0; i < size.queries; ++i) {
@@ -33,8 +36,14 @@ FusedCall::FusedCall(const AttentionTerms& terms, const AttentionSetting& settin
     : terms(terms),
       setting(setting),
       size(attention_sizes(terms, setting)),
-      options(options_of(terms)),
-      open(open_pairs(setting, size)) {}
+      options((terms.q.defined() ? terms.q : terms.rel_q).options()),
+      slots(slots_of_pairs(setting, size)),
+      open(open_pairs(slots, setting, size)) {}
+
+at::Tensor readable(const at::Tensor& x) {
+  const bool in_order = x.defined() && x.stride(2) == 1 && x.stride(1) >= x.size(2);
+  return in_order ? x : contiguous(x);
+}
 
 at::Tensor FusedCall::new_maps() const {
   return large_empty({size.batch, size.heads, size.queries, size.tokens}, options);

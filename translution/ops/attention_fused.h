@@ -3,11 +3,16 @@
 #include <type_traits>
 #include <vector>
 
+#include "translution/kernels/content.h"
 #include "translution/ops/attention_impl.h"
 
 namespace translution {
 
-// What the parts of the CPU implementation share: softmax, content and slots each have a file.
+// What the parts of the CPU implementation share: softmax, content, vectors and
+// slots each have a file.
+
+/// Is a table one of vectors per slot, not of matrices?
+inline bool is_vectors(const at::Tensor& table) { return table.defined() && table.dim() == 2; }
 
 /// One call: its terms and sizes, and which of its pairs are attended to.
 struct FusedCall {
@@ -17,8 +22,17 @@ struct FusedCall {
   const AttentionSetting& setting;
   const AttentionSizes size;
   const at::TensorOptions options;
+  std::vector<int64_t>
+      slots;               ///< [Nq*N]: the slot of a pair, -1 if no run has it; empty without runs
   std::vector<char> open;  ///< [Nq*N]: 1 where row i may see token j
   int64_t needs = 0;       ///< backward: which gradients
+
+  bool key_vectors() const { return is_vectors(terms.table_k); }
+  bool value_vectors() const { return is_vectors(terms.table_v); }
+  /// Are there relative sides with features, so that scores are kept pair by pair?
+  bool pairwise() const {
+    return (terms.rel_q.defined() && !key_vectors()) || terms.rel_v.defined();
+  }
 
   bool wants(int term) const { return ((needs >> term) & 1) != 0; }
   /// A lane of a pair, or the item whose map it lies in: one sample and head.
@@ -35,5 +49,14 @@ T* data(const at::Tensor& x) {
 }
 
 inline at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }
+
+/// Features whose rows the kernels can read: as they are, or else a copy.
+at::Tensor readable(const at::Tensor& x);
+
+template <typename T>
+kernels::Features<T> features(const at::Tensor& x) {
+  if (!x.defined()) return {};
+  return {data<std::remove_const_t<T>>(x), x.stride(0), x.stride(1)};
+}
 
 }  // namespace translution

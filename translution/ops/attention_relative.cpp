@@ -44,14 +44,13 @@ at::Tensor pair_major(const at::Tensor& map) { return map.permute({2, 3, 0, 1}).
 template <typename T>
 FusedRelative<T>::FusedRelative(const FusedCall& call)
     : call_(call),
-      rel_q_(token_major(call.terms.rel_q)),
+      rel_q_(call.pairwise() ? token_major(call.terms.rel_q) : at::Tensor()),
       rel_k_(same(call.terms.rel_q, call.terms.rel_k) ? rel_q_ : token_major(call.terms.rel_k)),
       rel_v_(same(call.terms.rel_k, call.terms.rel_v) ? rel_k_ : token_major(call.terms.rel_v)),
       table_q_(contiguous(call.terms.table_q)),
       table_k_(contiguous(call.terms.table_k)),
       table_v_(contiguous(call.terms.table_v)) {
-  if (rel_q_.defined() || rel_v_.defined())
-    plan_ = slot_plan(call.setting.runs, call.size.batch, widest());
+  if (call.pairwise()) plan_ = slot_plan(call.setting.runs, call.size.batch, widest());
 }
 
 template <typename T>

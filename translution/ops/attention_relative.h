@@ -7,14 +7,11 @@
 
 namespace translution {
 
-/// The relative sides with features: lanes [Nq,N,B,H], slot by slot.
+/// The relative sides with features, where a call is pairwise: lanes [Nq,N,B,H], slot by slot.
 template <typename T>
 class FusedRelative {
  public:
   explicit FusedRelative(const FusedCall& call);
-
-  /// Are there relative sides, so that scores are kept pair by pair?
-  bool present() const { return plan_ != nullptr; }
 
   /// Scaled scores, zeros without relative queries. `kept` receives the encodings where that is
   /// worth while and the workspace has room.

@@ -7,20 +7,11 @@
 #include <limits>
 
 #include "translution/kernels/row_ops.h"
-#include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
 
 constexpr int64_t kRows = 64;  // of a map, the least that one thread takes
-
-// work(slot, pair) for each pair of each run.
-template <typename Work>
-void for_pairs(const at::Tensor& runs, int64_t tokens, const Work& work) {
-  for (const Run& run : runs_from_tensor(runs))
-    for (int64_t t = 0; t < run.length; ++t)
-      work(run.slot, (run.i + t * run.di) * tokens + run.j + t * run.dj);
-}
 
 }  // namespace
 
@@ -54,15 +45,13 @@ at::Tensor FusedSoftmax<T>::spread(const at::Tensor& table) const {
   const int64_t H = call_.size.heads, pairs = call_.pair_count();
   auto numbers = at::zeros({H, call_.size.queries, call_.size.tokens}, call_.options);
   T* to = data<T>(numbers);
-  if (table.defined()) {
-    const auto from = table.contiguous();
-    for_pairs(call_.setting.runs, call_.size.tokens, [&](int64_t slot, int64_t pair) {
-      for (int64_t h = 0; h < H; ++h) to[h * pairs + pair] = data<T>(from)[slot * H + h];
-    });
-  }
+  const auto from = contiguous(table);
   for (int64_t h = 0; h < H; ++h)
     for (int64_t pair = 0; pair < pairs; ++pair)
-      if (!call_.open[pair]) to[h * pairs + pair] = -std::numeric_limits<T>::infinity();
+      if (!call_.open[pair])
+        to[h * pairs + pair] = -std::numeric_limits<T>::infinity();
+      else if (from.defined())
+        to[h * pairs + pair] = data<T>(from)[call_.slots[pair] * H + h];
   return numbers;
 }
 
@@ -71,10 +60,10 @@ template <typename T>
 at::Tensor FusedSoftmax<T>::sum_by_slot(const at::Tensor& by_pair, const at::Tensor& table) const {
   const int64_t H = call_.size.heads, pairs = call_.pair_count();
   auto sums = at::zeros(table.sizes(), call_.options);
-  for_pairs(call_.setting.runs, call_.size.tokens, [&](int64_t slot, int64_t pair) {
-    for (int64_t h = 0; h < H; ++h)
-      data<T>(sums)[slot * H + h] += data<T>(by_pair)[h * pairs + pair];
-  });
+  for (int64_t h = 0; h < H; ++h)
+    for (int64_t pair = 0; pair < pairs; ++pair)
+      if (call_.open[pair])
+        data<T>(sums)[call_.slots[pair] * H + h] += data<T>(by_pair)[h * pairs + pair];
   return sums;
 }
 
@@ -93,22 +82,75 @@ void FusedSoftmax<T>::on_maps(at::Tensor& scores) const {
   });
 }
 
+// softmax_j(position[slot]): [H,Nq,N].
 template <typename T>
-void FusedSoftmax<T>::on_maps_backward(const at::Tensor& p, at::Tensor& dp,
-                                       at::Tensor& dbias) const {
+at::Tensor FusedSoftmax<T>::position_attention() const {
   const auto& ops = kernels::row_ops<T>();
-  const int64_t N = call_.size.tokens;
+  auto rows = spread(call_.terms.position);
+  for (int64_t row = 0; row < call_.size.heads * call_.size.queries; ++row)
+    ops.softmax_row(data<T>(rows) + row * call_.size.tokens, nullptr, call_.size.tokens, 1);
+  return rows;
+}
+
+template <typename T>
+at::Tensor FusedSoftmax<T>::gated(const at::Tensor& p) const {
+  if (!call_.terms.gate.defined()) return p;
+  const auto gate = at::sigmoid(call_.terms.gate).view({-1, 1, 1});
+  return at::addcmul(gate * position_attention(), p, 1 - gate);
+}
+
+// Of the gate and the positions, from the gradient d of what the gate has mixed.
+template <typename T>
+void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
+                                     TermGradients& grads) const {
+  const auto& ops = kernels::row_ops<T>();
+  const auto& size = call_.size;
+  const auto gate = at::sigmoid(call_.terms.gate);
+  const auto position = position_attention();
+  auto by_pair = d.sum(0);  // [H,Nq,N]
+  if (call_.wants(kGate)) {
+    auto own = at::empty({size.batch, size.heads, size.queries}, call_.options);  // d . p
+    at::parallel_for(0, own.numel(), kRows, [&](int64_t begin, int64_t end) {
+      ops.head_dots(data<T>(d) + begin * size.tokens, data<T>(p) + begin * size.tokens, 1,
+                    end - begin, size.tokens, data<T>(own) + begin);
+    });
+    auto mixed = at::zeros({size.heads}, at::kDouble);  // d . (position - p), by head
+    for (int64_t n = 0; n < own.numel(); ++n)
+      data<double>(mixed)[n / size.queries % size.heads] -= data<T>(own)[n];
+    for (int64_t n = 0; n < by_pair.numel(); ++n)
+      data<double>(mixed)[n / call_.pair_count()] +=
+          static_cast<double>(data<T>(by_pair)[n]) * data<T>(position)[n];
+    grads[kGate] = (mixed * gate * (1 - gate)).to(call_.options);
+  }
+  if (!call_.wants(kPosition)) return;
+  by_pair.mul_(gate.view({-1, 1, 1}));
+  for (int64_t row = 0; row < size.heads * size.queries; ++row)
+    ops.softmax_row_backward(data<T>(position) + row * size.tokens,
+                             data<T>(by_pair) + row * size.tokens, size.tokens, 1);
+  grads[kPosition] = sum_by_slot(by_pair, call_.terms.position);
+}
+
+template <typename T>
+void FusedSoftmax<T>::on_maps_backward(const at::Tensor& p, at::Tensor& d,
+                                       TermGradients& grads) const {
+  const auto& ops = kernels::row_ops<T>();
+  const auto& [terms, size] = std::tie(call_.terms, call_.size);
   // With a bias the scale comes later: the bias was added to scaled scores.
-  const bool bias = call_.terms.bias.defined();
-  const T scale = bias ? 1 : static_cast<T>(call_.setting.scale);
-  const int64_t rows = call_.lane_count() * call_.size.queries;
-  at::parallel_for(0, rows, kRows, [&](int64_t begin, int64_t end) {
+  const double scale = terms.bias.defined() ? 1 : call_.setting.scale;
+  auto scales = at::full({size.heads}, scale, call_.options);
+  if (terms.gate.defined()) {
+    gate_gradients(p, d, grads);
+    scales.mul_(1 - at::sigmoid(terms.gate));
+  }
+  const int64_t N = size.tokens;
+  at::parallel_for(0, call_.lane_count() * size.queries, kRows, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
-      ops.softmax_row_backward(data<T>(p) + row * N, data<T>(dp) + row * N, N, scale);
+      ops.softmax_row_backward(data<T>(p) + row * N, data<T>(d) + row * N, N,
+                               data<T>(scales)[row / size.queries % size.heads]);
   });
-  if (!bias) return;
-  if (call_.wants(kBias)) dbias = sum_by_slot(dp.sum(0), call_.terms.bias);
-  dp.mul_(call_.setting.scale);
+  if (!terms.bias.defined()) return;
+  if (call_.wants(kBias)) grads[kBias] = sum_by_slot(d.sum(0), terms.bias);
+  d.mul_(call_.setting.scale);
 }
 
 template class FusedSoftmax<float>;

@@ -5,7 +5,7 @@
 namespace translution {
 
 /// Softmax over the keys and its gradient, on maps [B,H,Nq,N] or on lanes [Nq,N,B,H], and the
-/// tables of numbers per slot that enter it.
+/// tables of numbers per slot that enter it: bias, and position with its gate.
 template <typename T>
 class FusedSoftmax {
  public:
@@ -17,10 +17,16 @@ class FusedSoftmax {
   void on_lanes_backward(const at::Tensor& p, at::Tensor& dp) const;
   /// Of scale * scores + bias, in place.
   void on_maps(at::Tensor& scores) const;
-  /// The gradient of unscaled scores, in place on dp; `dbias` receives that of the bias if wanted.
-  void on_maps_backward(const at::Tensor& p, at::Tensor& dp, at::Tensor& dbias) const;
+  /// What the values are summed with: the map p [B,H,Nq,N], mixed with the positional attention
+  /// where there is a gate.
+  at::Tensor gated(const at::Tensor& p) const;
+  /// The gradient of unscaled scores, in place on that of gated(p); `grads` receive those of bias,
+  /// position and gate that are wanted.
+  void on_maps_backward(const at::Tensor& p, at::Tensor& d, TermGradients& grads) const;
 
  private:
+  at::Tensor position_attention() const;
+  void gate_gradients(const at::Tensor& p, const at::Tensor& d, TermGradients& grads) const;
   at::Tensor spread(const at::Tensor& table) const;
   at::Tensor sum_by_slot(const at::Tensor& by_pair, const at::Tensor& table) const;
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "translution/kernels/vectors.h"
+#include "translution/ops/attention_fused.h"
+
+namespace translution {
+
+/// The vectors per slot that are added to keys (table_k, met by rel_q) and to values (table_v).
+template <typename T>
+class FusedVectors {
+ public:
+  explicit FusedVectors(const FusedCall& call) : call_(call) {}
+
+  /// maps [B,H,Nq,N] += rel_q_i . table_k[slot], without the scale.
+  void add_scores(at::Tensor& maps) const;
+  at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,S]
+
+  /// Adds to d_maps the gradient of the weights; `dtable` receives that of table_v if wanted.
+  void values_backward(const at::Tensor& weights, const at::Tensor& d_out, at::Tensor& d_maps,
+                       at::Tensor& dtable) const;
+  void scores_backward(const at::Tensor& d_scores, at::Tensor& dq, at::Tensor& dtable) const;
+
+ private:
+  typename kernels::VectorPasses<T>::Shape shape(const at::Tensor& table) const;
+  template <typename Pass>
+  void for_queries(const at::Tensor& table, const Pass& pass) const;
+  at::Tensor sums(const at::Tensor& table, const at::Tensor& maps) const;
+  at::Tensor table_gradient(const at::Tensor& table, const at::Tensor& maps,
+                            const at::Tensor& x) const;
+
+  const FusedCall& call_;
+};
+
+}  // namespace translution
