@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "translution/ops/parallel.h"
@@ -11,15 +12,15 @@ namespace translution {
 template <typename T>
 template <typename Pass>
 void FusedContent<T>::for_items(const Pass& pass) const {
-  constexpr int64_t kItems = 8;  // at a time
   const auto& [terms, size] = std::tie(call_.terms, call_.size);
   const typename kernels::ContentPasses<T>::Shape shape{
       size.heads, size.queries, size.tokens, terms.q.defined() ? terms.q.size(2) / size.heads : 0,
       size.out_width / size.heads};
   const int64_t items = call_.lane_count();
-  parallel_each((items + kItems - 1) / kItems, [&] {
+  const int64_t length = std::clamp<int64_t>(items / 8, 1, 8);  // items at a time
+  parallel_each((items + length - 1) / length, [&] {
     return [&, passes = std::make_shared<kernels::ContentPasses<T>>(shape)](int64_t part) {
-      pass(*passes, part * kItems, std::min(items, (part + 1) * kItems));
+      pass(*passes, part * length, std::min(items, (part + 1) * length));
     };
   });
 }

@@ -1,11 +1,25 @@
 #pragma once
 
 #include <ATen/Parallel.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
 
 namespace translution {
+
+/// While one lives, the libraries that multiply for the calling thread start no others: they would
+/// cut a product by the number of threads, and the bits would depend on it.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_;
+};
 
 /// Calls make() once on every thread, and what it returns on the indices 0 … count - 1, each once:
 /// whichever thread is free takes the next. The work on an index must not depend on the thread. A
@@ -15,6 +29,7 @@ void parallel_each(int64_t count, const Make& make) {
   std::atomic<int64_t> next{0};
   const int64_t threads = std::min<int64_t>(count, at::get_num_threads());
   at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
+    const OneThread alone;  // where one thread does it all, this is no parallel region
     auto work = make();
     for (int64_t index = next++; index < count; index = next++) work(index);
   });

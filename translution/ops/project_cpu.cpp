@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
 
+#include <algorithm>
+
 #include "translution/kernels/gemm.h"
 #include "translution/kernels/row_ops.h"
 #include "translution/ops/large.h"
@@ -16,6 +18,8 @@ using kernels::gemm;
 // Rows that one thread multiplies at a time: the result stays in the second-level cache until its
 // bias, or the next weight's part, is added.
 constexpr int64_t kBlock = 128;
+// Of few rows it takes fewer, so that there is work for more than one.
+constexpr int64_t kLeastBlock = 16;
 // From so many rows on a transposed weight is turned first; the libraries lose a tenth otherwise.
 constexpr int64_t kWorthTurning = 1024;
 
@@ -60,8 +64,9 @@ struct Right {
 
 template <typename T, typename Work>
 void for_blocks(int64_t rows, const Work& work) {
-  parallel_each(parts(rows, kBlock), [&] {
-    return [&](int64_t block) { work(block * kBlock, std::min(kBlock, rows - block * kBlock)); };
+  const int64_t length = std::clamp(parts(rows, 4), kLeastBlock, kBlock);
+  parallel_each(parts(rows, length), [&] {
+    return [&](int64_t block) { work(block * length, std::min(length, rows - block * length)); };
   });
 }
 
