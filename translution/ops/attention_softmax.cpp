@@ -13,7 +13,24 @@ namespace {
 
 constexpr int64_t kRows = 64;  // of a map, the least that one thread takes
 
+template <typename Work>
+void for_rows(int64_t count, const Work& work) {
+  at::parallel_for(0, count, kRows, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) work(row);
+  });
+}
+
 }  // namespace
+
+template <typename T>
+FusedSoftmax<T>::FusedSoftmax(const FusedCall& call) : call_(call) {
+  if (!call.terms.gate.defined()) return;
+  const auto& ops = kernels::row_ops<T>();
+  const int64_t N = call.size.tokens;
+  position_ = spread(call.terms.position);
+  for_rows(call.size.heads * call.size.queries,
+           [&](int64_t row) { ops.softmax_row(data<T>(position_) + row * N, nullptr, N, 1); });
+}
 
 template <typename T>
 void FusedSoftmax<T>::on_lanes(at::Tensor& scores) const {
@@ -74,29 +91,34 @@ void FusedSoftmax<T>::on_maps(at::Tensor& scores) const {
   const auto& table = call_.terms.bias;
   const auto bias = table.defined() || !all_open ? spread(table) : at::Tensor();
   const int64_t N = call_.size.tokens, rows = call_.size.heads * call_.size.queries;
-  at::parallel_for(0, call_.size.batch * rows, kRows, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      ops.softmax_row(data<T>(scores) + row * N,
-                      bias.defined() ? data<T>(bias) + row % rows * N : nullptr, N,
-                      static_cast<T>(call_.setting.scale));
+  for_rows(call_.size.batch * rows, [&](int64_t row) {
+    ops.softmax_row(data<T>(scores) + row * N,
+                    bias.defined() ? data<T>(bias) + row % rows * N : nullptr, N,
+                    static_cast<T>(call_.setting.scale));
   });
-}
-
-// softmax_j(position[slot]): [H,Nq,N].
-template <typename T>
-at::Tensor FusedSoftmax<T>::position_attention() const {
-  const auto& ops = kernels::row_ops<T>();
-  auto rows = spread(call_.terms.position);
-  for (int64_t row = 0; row < call_.size.heads * call_.size.queries; ++row)
-    ops.softmax_row(data<T>(rows) + row * call_.size.tokens, nullptr, call_.size.tokens, 1);
-  return rows;
 }
 
 template <typename T>
 at::Tensor FusedSoftmax<T>::gated(const at::Tensor& p) const {
   if (!call_.terms.gate.defined()) return p;
   const auto gate = at::sigmoid(call_.terms.gate).view({-1, 1, 1});
-  return at::addcmul(gate * position_attention(), p, 1 - gate);
+  return at::addcmul(gate * position_, p, 1 - gate);
+}
+
+// d . (position - p) for each row of the map.
+template <typename T>
+std::vector<T> FusedSoftmax<T>::position_less_own(const at::Tensor& p, const at::Tensor& d) const {
+  const auto& ops = kernels::row_ops<T>();
+  const int64_t N = call_.size.tokens, position_rows = call_.size.heads * call_.size.queries;
+  std::vector<T> sums(call_.lane_count() * call_.size.queries);
+  for_rows(static_cast<int64_t>(sums.size()), [&](int64_t row) {
+    T own;
+    ops.head_dots(data<T>(d) + row * N, data<T>(p) + row * N, 1, 1, N, &own);
+    ops.head_dots(data<T>(d) + row * N, data<T>(position_) + row % position_rows * N, 1, 1, N,
+                  &sums[row]);
+    sums[row] -= own;
+  });
+  return sums;
 }
 
 // Of the gate and the positions, from the gradient d of what the gate has mixed.
@@ -106,27 +128,19 @@ void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
   const auto& ops = kernels::row_ops<T>();
   const auto& size = call_.size;
   const auto gate = at::sigmoid(call_.terms.gate);
-  const auto position = position_attention();
-  auto by_pair = d.sum(0);  // [H,Nq,N]
   if (call_.wants(kGate)) {
-    auto own = at::empty({size.batch, size.heads, size.queries}, call_.options);  // d . p
-    at::parallel_for(0, own.numel(), kRows, [&](int64_t begin, int64_t end) {
-      ops.head_dots(data<T>(d) + begin * size.tokens, data<T>(p) + begin * size.tokens, 1,
-                    end - begin, size.tokens, data<T>(own) + begin);
-    });
-    auto mixed = at::zeros({size.heads}, at::kDouble);  // d . (position - p), by head
-    for (int64_t n = 0; n < own.numel(); ++n)
-      data<double>(mixed)[n / size.queries % size.heads] -= data<T>(own)[n];
-    for (int64_t n = 0; n < by_pair.numel(); ++n)
-      data<double>(mixed)[n / call_.pair_count()] +=
-          static_cast<double>(data<T>(by_pair)[n]) * data<T>(position)[n];
-    grads[kGate] = (mixed * gate * (1 - gate)).to(call_.options);
+    auto sums = at::zeros({size.heads}, at::kDouble);  // d . (position - p), by head
+    const auto by_row = position_less_own(p, d);
+    for (size_t row = 0; row < by_row.size(); ++row)
+      data<double>(sums)[row / size.queries % size.heads] += by_row[row];
+    grads[kGate] = (sums * gate * (1 - gate)).to(call_.options);
   }
   if (!call_.wants(kPosition)) return;
-  by_pair.mul_(gate.view({-1, 1, 1}));
-  for (int64_t row = 0; row < size.heads * size.queries; ++row)
-    ops.softmax_row_backward(data<T>(position) + row * size.tokens,
+  auto by_pair = d.sum(0).mul_(gate.view({-1, 1, 1}));  // [H,Nq,N]
+  for_rows(size.heads * size.queries, [&](int64_t row) {
+    ops.softmax_row_backward(data<T>(position_) + row * size.tokens,
                              data<T>(by_pair) + row * size.tokens, size.tokens, 1);
+  });
   grads[kPosition] = sum_by_slot(by_pair, call_.terms.position);
 }
 
@@ -143,10 +157,9 @@ void FusedSoftmax<T>::on_maps_backward(const at::Tensor& p, at::Tensor& d,
     scales.mul_(1 - at::sigmoid(terms.gate));
   }
   const int64_t N = size.tokens;
-  at::parallel_for(0, call_.lane_count() * size.queries, kRows, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      ops.softmax_row_backward(data<T>(p) + row * N, data<T>(d) + row * N, N,
-                               data<T>(scales)[row / size.queries % size.heads]);
+  for_rows(call_.lane_count() * size.queries, [&](int64_t row) {
+    ops.softmax_row_backward(data<T>(p) + row * N, data<T>(d) + row * N, N,
+                             data<T>(scales)[row / size.queries % size.heads]);
   });
   if (!terms.bias.defined()) return;
   if (call_.wants(kBias)) grads[kBias] = sum_by_slot(d.sum(0), terms.bias);

@@ -9,7 +9,7 @@ namespace translution {
 template <typename T>
 class FusedSoftmax {
  public:
-  explicit FusedSoftmax(const FusedCall& call) : call_(call) {}
+  explicit FusedSoftmax(const FusedCall& call);
 
   /// In place. Scores already carry the scale.
   void on_lanes(at::Tensor& scores) const;
@@ -25,12 +25,13 @@ class FusedSoftmax {
   void on_maps_backward(const at::Tensor& p, at::Tensor& d, TermGradients& grads) const;
 
  private:
-  at::Tensor position_attention() const;
+  std::vector<T> position_less_own(const at::Tensor& p, const at::Tensor& d) const;
   void gate_gradients(const at::Tensor& p, const at::Tensor& d, TermGradients& grads) const;
   at::Tensor spread(const at::Tensor& table) const;
   at::Tensor sum_by_slot(const at::Tensor& by_pair, const at::Tensor& table) const;
 
   const FusedCall& call_;
+  at::Tensor position_;  // softmax_j(position[slot]) [H,Nq,N]; undefined without a gate
 };
 
 }  // namespace translution
