@@ -228,7 +228,8 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
                                    ctx->saved_data["scale"].toDouble(),
                                    ctx->saved_data["causal"].toBool()};
     const bool relative = terms.rel_v.defined() || terms.table_v.defined();
-    const int64_t needs = joined(needed_terms(ctx, present), ctx->saved_data["joins"].toInt());
+    int64_t needs = joined(needed_terms(ctx, present), ctx->saved_data["joins"].toInt());
+    if (!d_outputs[0].defined()) needs &= ~(int64_t{1} << kV);  // v has no other way out
     const auto grads = call_backward(terms.v.defined() ? d_outputs[0] : at::Tensor(),
                                      relative ? d_outputs[1] : at::Tensor(), rest[3], rest[4],
                                      terms, setting, needs);
