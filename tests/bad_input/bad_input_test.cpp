@@ -37,6 +37,10 @@ TEST(BadInput, ToTheAttentionOpIsRefusedInOneLine) {
 
 TEST(BadInput, ToAMethodIsRefusedInOneLine) { EXPECT_GE(expect_refused(wrong_method_calls()), 25); }
 
+TEST(BadInput, ToAProjectionIsRefusedInOneLine) {
+  EXPECT_GE(expect_refused(wrong_project_calls()), 15);
+}
+
 TEST(BadInput, ToALayerIsRefusedInOneLine) { EXPECT_GE(expect_refused(wrong_layer_calls()), 25); }
 
 TEST(BadInput, ToAModelIsRefusedInOneLine) { EXPECT_GE(expect_refused(wrong_model_calls()), 25); }
@@ -45,7 +49,7 @@ TEST(BadInput, CasesHaveNamesOfTheirOwn) {
   std::set<std::string> names;
   size_t count = 0;
   for (const auto& calls : {wrong_core_calls(), wrong_attention_calls(), wrong_method_calls(),
-                            wrong_layer_calls(), wrong_model_calls()}) {
+                            wrong_project_calls(), wrong_layer_calls(), wrong_model_calls()}) {
     for (const auto& wrong : calls) names.insert(wrong.name);
     count += calls.size();
   }

@@ -16,6 +16,7 @@ struct WrongCall {
 std::vector<WrongCall> wrong_core_calls();
 std::vector<WrongCall> wrong_attention_calls();
 std::vector<WrongCall> wrong_method_calls();
+std::vector<WrongCall> wrong_project_calls();
 std::vector<WrongCall> wrong_layer_calls();
 std::vector<WrongCall> wrong_model_calls();
 

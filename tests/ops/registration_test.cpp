@@ -66,8 +66,9 @@ TermsConfig every_term() {
 }
 
 TEST(Schema, EveryOpIsRegistered) {
-  for (const char* name : {"translution", "alpha_translution", "self_attention", "attention",
-                           "attention_backward", "convolution", "convolution_backward", "rotary"})
+  for (const char* name :
+       {"translution", "alpha_translution", "self_attention", "attention", "attention_backward",
+        "convolution", "convolution_backward", "project", "project_backward", "rotary"})
     EXPECT_TRUE(c10::Dispatcher::singleton()
                     .findSchema({std::string("translution::") + name, ""})
                     .has_value())

@@ -1,0 +1,330 @@
+#include "translution/ops/project.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/support/cases.h"
+#include "tests/support/expect.h"
+#include "translution/core/error.h"
+#include "translution/ops/implementation.h"
+
+namespace translution::testing {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+struct Shape {
+  int64_t rows, in;
+  std::vector<int64_t> out;
+  bool transposed = false, biased = false;
+
+  std::string str() const {
+    return join("rows ", rows, " in ", in, " out ", times(out), transposed ? " transposed" : "",
+                biased ? " biased" : "");
+  }
+};
+
+// One row, rows that fill no block, several blocks; widths below, beside and above every vector.
+std::vector<Shape> shapes() {
+  const Shape sizes[] = {
+      {1, 7, {24}},        {1, 600, {200, 1, 7}}, {129, 1, {7}},           {129, 24, {200, 24}},
+      {129, 200, {7, 1}},  {1100, 7, {1, 24}},    {1100, 24, {24, 24, 7}}, {1100, 24, {600}},
+      {1100, 600, {24, 7}}};
+  std::vector<Shape> all;
+  for (Shape shape : sizes)
+    for (const bool transposed : {false, true})
+      for (const bool biased : {false, true}) {
+        shape.transposed = transposed, shape.biased = biased;
+        all.push_back(shape);
+      }
+  return all;
+}
+
+// Random inputs and a gradient for each output.
+struct Projection {
+  Shape shape;
+  at::Tensor x;
+  Tensors weights, biases, d;
+
+  explicit Projection(const Shape& shape) : shape(shape) {
+    auto random = generator(shape.str());
+    x = normal({shape.rows, shape.in}, random);
+    for (const int64_t out : shape.out) {
+      const auto weight = normal({shape.in, out}, random);
+      weights.push_back(shape.transposed ? weight.t().contiguous() : weight);
+      if (shape.biased) biases.push_back(normal({out}, random));
+      d.push_back(normal({shape.rows, out}, random));
+    }
+  }
+
+  Tensors leaves() const {
+    Tensors all = {x};
+    all.insert(all.end(), weights.begin(), weights.end());
+    all.insert(all.end(), biases.begin(), biases.end());
+    return all;
+  }
+
+  template <typename Change>
+  Projection with(const Change& change) const {
+    Projection changed = *this;
+    changed.x = change(x);
+    for (auto* tensors : {&changed.weights, &changed.biases, &changed.d})
+      for (auto& tensor : *tensors) tensor = change(tensor);
+    return changed;
+  }
+
+  Projection as(at::ScalarType type) const {
+    return with([type](const at::Tensor& t) { return t.to(type); });
+  }
+
+  Projection with_grad() const {
+    Projection changed = with([](const at::Tensor& t) { return t.detach(); });
+    for (auto leaf : changed.leaves()) leaf.requires_grad_(true);
+    return changed;
+  }
+
+  Tensors ours() const { return project(x, weights, biases, shape.transposed); }
+
+  Tensors plain() const {
+    Tensors out;
+    for (size_t w = 0; w < weights.size(); ++w) {
+      out.push_back(at::matmul(x, shape.transposed ? weights[w].t() : weights[w]));
+      if (shape.biased) out[w] = out[w] + biases[w];
+    }
+    return out;
+  }
+
+  Tensors gradients(const Tensors& out) const { return torch::autograd::grad(out, leaves(), d); }
+};
+
+template <typename T = double>
+at::Tensor oracle_product(const Projection& p, size_t w) {  // [rows,out], one number at a time
+  const int64_t in = p.shape.in, out = p.shape.out[w];
+  const T* const x = p.x.data_ptr<T>();
+  const T* const weight = p.weights[w].data_ptr<T>();
+  auto product = at::empty({p.shape.rows, out}, p.x.options());
+  for (int64_t row = 0; row < p.shape.rows; ++row)
+    for (int64_t o = 0; o < out; ++o) {
+      T sum = p.shape.biased ? p.biases[w].data_ptr<T>()[o] : 0;
+      for (int64_t i = 0; i < in; ++i)
+        sum += x[row * in + i] * weight[p.shape.transposed ? o * in + i : i * out + o];
+      product.data_ptr<T>()[row * out + o] = sum;
+    }
+  return product;
+}
+
+void expect_equal(const Tensors& got, const Tensors& wanted, double tolerance) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t n = 0; n < got.size(); ++n) EXPECT_LE(error(got[n], wanted[n]), tolerance) << n;
+}
+
+TEST(Project, AgreesWithALoopOverDoubles) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.str());
+    const Projection p(shape);
+    const auto out = p.ours();
+    ASSERT_EQ(out.size(), shape.out.size());
+    for (size_t w = 0; w < out.size(); ++w) {
+      const auto wanted = oracle_product(p, w);
+      EXPECT_LE(error(out[w], wanted), kRounding) << w;
+      EXPECT_LE(error(p.as(at::kFloat).ours()[w], wanted), 1e-5) << w;
+    }
+  }
+}
+
+TEST(Project, GradientsAreThoseOfPlainProducts) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.str());
+    const auto p = Projection(shape).with_grad();
+    expect_equal(p.gradients(p.ours()), p.gradients(p.plain()), kRounding);
+  }
+}
+
+// Against double. LibTorch's product sums in several places at once where the result is a few
+// columns wide, and is then better than any order of one sum; there a plain loop is as good.
+TEST(Project, RoundsNoWorseThanTwicePlainProductsOrALoop) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.str());
+    const auto exact = Projection(shape).as(at::kFloat).as(at::kDouble).with_grad();
+    const auto p = exact.as(at::kFloat).with_grad();
+    const auto results = [](const Projection& of, Tensors out) {
+      const auto gradients = of.gradients(out);
+      out.insert(out.end(), gradients.begin(), gradients.end());
+      return out;
+    };
+    const auto wanted = results(exact, exact.plain());
+    const auto ours = results(p, p.ours()), plain = results(p, p.plain());
+    for (size_t n = 0; n < wanted.size(); ++n) {
+      double theirs = error(plain[n], wanted[n]);
+      if (n < shape.out.size())
+        theirs = std::max(theirs, error(oracle_product<float>(p, n), wanted[n]));
+      EXPECT_LE(error(ours[n], wanted[n]), 2 * theirs + 1e-7) << n;
+    }
+  }
+}
+
+TEST(Project, KeepsTheLeadingDimensions) {
+  auto random = generator("leading");
+  const auto weight = normal({6, 5}, random), bias = normal({5}, random);
+  for (const std::vector<int64_t>& lead :
+       {std::vector<int64_t>{}, {3}, {2, 3}, {2, 1, 4, 3}, {0}, {2, 0, 3}}) {
+    SCOPED_TRACE(times(lead));
+    auto sizes = lead;
+    sizes.push_back(6);
+    const auto x = normal(sizes, random).requires_grad_(true);
+    const auto out = project(x, {weight}, {bias})[0];
+    sizes.back() = 5;
+    EXPECT_EQ(out.sizes(), at::IntArrayRef(sizes));
+    const auto dx = torch::autograd::grad({out.sum()}, {x})[0];
+    EXPECT_EQ(dx.sizes(), x.sizes());
+    if (x.numel() == 0) continue;
+    EXPECT_LE(error(out, at::matmul(x, weight) + bias), kRounding);
+    EXPECT_LE(error(dx, weight.sum(1).expand_as(x)), kRounding);
+  }
+}
+
+TEST(Project, NoRowsGiveGradientsOfZero) {
+  for (const bool transposed : {false, true}) {
+    const auto p = Projection({0, 7, {3, 5}, transposed, true}).with_grad();
+    const auto gradients = p.gradients(p.ours());
+    ASSERT_EQ(gradients.size(), 5u);
+    for (size_t n = 1; n < gradients.size(); ++n)
+      EXPECT_TRUE(at::equal(gradients[n], at::zeros_like(p.leaves()[n]))) << n;
+  }
+}
+
+at::Tensor columns_first(const at::Tensor& t) {  // same values, last dimension outermost
+  return t.dim() < 2 ? t : t.t().contiguous().t();
+}
+at::Tensor every_second(const at::Tensor& t) {  // same values, a gap after each
+  return at::stack({t, at::full_like(t, 1e30)}, -1).select(-1, 0);
+}
+at::Tensor misaligned(const at::Tensor& t) {  // same values, one number after an aligned address
+  return at::cat({t.new_zeros({1}), t.reshape(-1)}).narrow(0, 1, t.numel()).view(t.sizes());
+}
+
+TEST(Project, ReadsInputsAndGradientsWhateverTheirStridesAndAlignment) {
+  for (const auto type : {at::kFloat, at::kDouble})
+    for (const Shape& shape : shapes())
+      for (const auto layout : {columns_first, every_second, misaligned}) {
+        if (shape.rows * shape.in > 30'000) continue;
+        SCOPED_TRACE(shape.str());
+        const auto p = Projection(shape).as(type).with_grad(), strided = p.with(layout).with_grad();
+        // Our kernels read a copy of what is strided, and multiply as ever.
+        const double tolerance = !runs_portable() ? 0 : type == at::kFloat ? 1e-5 : kRounding;
+        expect_equal(strided.ours(), p.ours(), tolerance);
+        expect_equal(strided.gradients(strided.ours()), p.gradients(p.ours()), tolerance);
+      }
+}
+
+TEST(Project, AWeightThatRepeatsOneRowIsRead) {
+  auto random = generator("expanded");
+  const auto x = normal({5, 4}, random), weight = normal({1, 3}, random).expand({4, 3});
+  EXPECT_LE(error(project(x, {weight})[0], at::matmul(x, weight)), kRounding);
+}
+
+TEST(Project, OutputsWithoutGradientAreLeftOut) {
+  for (const bool transposed : {false, true}) {
+    const auto p = Projection({129, 24, {7, 24, 5}, transposed, true}).with_grad();
+    for (size_t used = 0; used < 3; ++used) {
+      SCOPED_TRACE(used);
+      const auto grads = [&](const at::Tensor& out) {
+        return torch::autograd::grad({out}, p.leaves(), {p.d[used]}, c10::nullopt, false, true);
+      };
+      const auto got = grads(p.ours()[used]), wanted = grads(p.plain()[used]);
+      for (size_t n = 0; n < got.size(); ++n) {
+        ASSERT_EQ(got[n].defined(), wanted[n].defined()) << n;
+        if (!got[n].defined()) continue;
+        EXPECT_LE(error(got[n], wanted[n]), kRounding) << n;
+      }
+    }
+  }
+}
+
+TEST(Project, GivesEachGradientAloneAsItDoesWithAllOthers) {
+  const Projection p({129, 24, {7, 24}, /*transposed=*/true, /*biased=*/true});
+  const auto all_leaves = p.with_grad();
+  const auto all = all_leaves.gradients(all_leaves.ours());
+  for (size_t n = 0; n < all.size(); ++n) {
+    auto alone = p.with([](const at::Tensor& t) { return t.detach(); });
+    const auto leaf = alone.leaves()[n];
+    leaf.requires_grad_(true);
+    Tensors out, d;
+    const auto products = alone.ours();
+    for (size_t w = 0; w < products.size(); ++w)
+      if (products[w].requires_grad()) out.push_back(products[w]), d.push_back(alone.d[w]);
+    EXPECT_EQ(error(torch::autograd::grad(out, {leaf}, d)[0], all[n]), 0) << n;
+    leaf.requires_grad_(false);
+  }
+  EXPECT_FALSE(p.ours()[0].requires_grad());
+}
+
+TEST(Project, RefusesASecondDerivativeWithAReason) {
+  const auto p = Projection({3, 4, {5}}).with_grad();
+  try {
+    torch::autograd::grad({p.ours()[0].square().sum()}, {p.x}, {}, c10::nullopt, true);
+    ADD_FAILURE() << "no error";
+  } catch (const c10::Error& error) {
+    EXPECT_THAT(error.what_without_backtrace(),
+                ::testing::StartsWith("project: second derivatives are not available; call "
+                                      "backward without create_graph"));
+  }
+}
+
+TEST(Project, AnyNumberOfThreadsGivesTheSameBits) {
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  const int before = at::get_num_threads();
+  for (const auto type : {at::kFloat, at::kDouble})
+    for (const Shape& shape : shapes()) {
+      SCOPED_TRACE(shape.str());
+      const auto p = Projection(shape).as(type).with_grad();
+      Tensors first;
+      for (const int threads : {1, 2, 3}) {
+        at::set_num_threads(threads);
+        auto results = p.ours();
+        for (const auto& gradient : p.gradients(results)) results.push_back(gradient);
+        if (first.empty()) first = results;
+        for (size_t n = 0; n < first.size(); ++n)
+          EXPECT_TRUE(at::equal(results[n], first[n])) << threads << " threads, result " << n;
+      }
+    }
+  at::set_num_threads(before);
+}
+
+TEST(Project, TakesEveryFloatingType) {
+  const Projection p({5, 7, {3, 2}, false, true});
+  for (const auto type : {at::kBFloat16, at::kFloat, at::kDouble}) {
+    const auto out = p.as(type).ours();
+    EXPECT_EQ(out[1].scalar_type(), type);
+    EXPECT_LE(error(out[1], oracle_product(p, 1)), 0.02);
+  }
+}
+
+TEST(Project, MetaTellsShapesOfOutputsAndGradients) {
+  for (const bool transposed : {false, true}) {
+    const auto p = Projection({6, 7, {3, 5}, transposed, true});
+    const auto meta = p.with([](const at::Tensor& t) { return t.to(at::kMeta); }).with_grad();
+    const auto out = meta.ours();
+    for (size_t w = 0; w < out.size(); ++w) {
+      EXPECT_TRUE(out[w].is_meta());
+      EXPECT_EQ(out[w].sizes(), p.d[w].sizes());
+    }
+    const auto gradients = meta.gradients(out);
+    for (size_t n = 0; n < gradients.size(); ++n)
+      EXPECT_EQ(gradients[n].sizes(), meta.leaves()[n].sizes()) << n;
+  }
+}
+
+TEST(Project, ThePortablePathGivesTheSame) {
+  const auto p = Projection({129, 24, {7, 24}, true, true}).with_grad();
+  const auto out = p.ours(), gradients = p.gradients(out);
+  const PortableOnly portable;
+  expect_equal(p.ours(), out, kRounding);
+  expect_equal(p.gradients(p.ours()), gradients, kRounding);
+}
+
+}  // namespace
+}  // namespace translution::testing
