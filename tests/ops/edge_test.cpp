@@ -1,7 +1,5 @@
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <string>
 
@@ -35,6 +33,10 @@ at::Tensor every_second(const at::Tensor& t) {  // same values, a gap after each
   return at::stack({t, at::full_like(t, 1e30)}, -1).select(-1, 0);
 }
 
+at::Tensor misaligned(const at::Tensor& t) {  // same values, one number after an aligned address
+  return at::cat({t.new_zeros({1}), t.reshape(-1)}).narrow(0, 1, t.numel()).view(t.sizes());
+}
+
 template <typename Layout>
 void expect_layout_does_not_matter(Layout layout) {
   for (const Config& config : one_of_each()) {
@@ -46,7 +48,8 @@ void expect_layout_does_not_matter(Layout layout) {
     auto strided = c.inputs_with_grad();
     for (auto& [name, tensor] : strided) {
       tensor = layout(tensor.detach());
-      EXPECT_TRUE(tensor.dim() < 2 || !tensor.is_contiguous()) << name;
+      EXPECT_TRUE(tensor.dim() < 2 || !tensor.is_contiguous() || tensor.storage_offset() == 1)
+          << name;
       tensor.requires_grad_(true);
     }
     EXPECT_LE(error(c.run(strided), c.run()), 1e-14);
@@ -60,6 +63,8 @@ void expect_layout_does_not_matter(Layout layout) {
 TEST(Layout, TransposedInputsGiveTheSame) { expect_layout_does_not_matter(columns_first); }
 
 TEST(Layout, InputsWithGapsGiveTheSame) { expect_layout_does_not_matter(every_second); }
+
+TEST(Layout, MisalignedInputsGiveTheSame) { expect_layout_does_not_matter(misaligned); }
 
 TEST(Layout, RunsRowsAnglesAndMaskMayBeStrided) {
   Config config;
@@ -97,6 +102,41 @@ TEST(Layout, OneSampleExpandedOverTheBatchGivesEqualRows) {
     const auto out = c.run(inputs);
     EXPECT_LE(error(out, c.run().expand_as(out)), 1e-14);
   }
+}
+
+TEST(Sizes, AnEmptyBatchGivesAnEmptyOutputAndGradientsOfZero) {
+  for (const auto type : {at::kFloat, at::kDouble})
+    for (Config config : one_of_each()) {
+      SCOPED_TRACE(config.str());
+      config.B = 0;
+      const Case c(config);
+      auto inputs = c.inputs_as(type);
+      for (auto& entry : inputs) entry.second.requires_grad_(true);
+      const auto out = c.run(inputs);
+      EXPECT_EQ(out.sizes(), (at::IntArrayRef{0, 4, 12}));
+      for (const auto& [name, gradient] : gradients(c, inputs, at::ones_like(out)))
+        EXPECT_TRUE(at::equal(gradient, at::zeros_like(inputs.at(name)))) << name;
+    }
+}
+
+TEST(Sizes, OneTokenGivesItsOwnValueAndGradients) {
+  for (const auto type : {at::kFloat, at::kDouble})
+    for (Config config : one_of_each()) {
+      config.grid = {1, 1};
+      config.cls = false;
+      config.rows.clear();
+      SCOPED_TRACE(config.str());
+      const Case c(config);
+      EXPECT_LE(error(c.run(c.inputs_as(type)), c.expected()), type == at::kFloat ? 4e-6 : 1e-13);
+      auto inputs = c.inputs_as(type);
+      for (auto& entry : inputs) entry.second.requires_grad_(true);
+      // One weight of 1, so that nothing before the softmax has an effect.
+      for (const auto& [name, gradient] : gradients(c, inputs, at::ones_like(c.run(inputs)))) {
+        const bool score = name.find_first_of("qk") != std::string::npos && name != "kernel";
+        const bool weighs = score || name == "bias" || name == "position" || name == "gate";
+        EXPECT_EQ(gradient.abs().max().item<double>() == 0, weighs) << name;
+      }
+    }
 }
 
 // Errors of a type: forward against the oracle, gradients against those in double.
@@ -164,30 +204,6 @@ TEST(Rows, AskedForEqualThoseOfTheWholeOutput) {
     const Case all(options);
     EXPECT_LE(error(some.run(), all.run(some.inputs()).index_select(1, rows)), 1e-14);
   }
-}
-
-TEST(Threads, OneOrTwoGiveTheSameBits) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
-  TermsConfig config;
-  config.q = config.k = config.v = Side::matrices;
-  config.grid = {7, 9};
-  config.B = 5;
-  const TermsCase c(config);
-  const auto train = [&](int threads) {
-    at::set_num_threads(threads);
-    std::vector<at::Tensor> leaves;
-    Inputs inputs;
-    for (const auto& [name, tensor] : c.inputs())
-      leaves.push_back(inputs[name] = tensor.clone().requires_grad_(true));
-    const auto out = c.run(inputs);
-    auto results = torch::autograd::grad({out.square().sum()}, leaves);
-    results.push_back(out.detach());
-    return results;
-  };
-  const int before = at::get_num_threads();
-  const auto one = train(1), two = train(2);
-  at::set_num_threads(before);
-  for (size_t n = 0; n < one.size(); ++n) EXPECT_TRUE(at::equal(one[n], two[n])) << n;
 }
 
 TEST(Softmax, HugeScoresStayFinite) {

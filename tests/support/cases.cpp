@@ -269,7 +269,8 @@ std::vector<Config> wide_configs() {
                             Sizes{{3, 4}, 4, 67, 2, 33, 8}})
     for (const Method method :
          {Method::translution, Method::alpha_translution, Method::self_attention_no_pos,
-          Method::relative_key, Method::relative_bias, Method::convolution})
+          Method::relative_key, Method::relative_value, Method::relative_bias,
+          Method::gated_position, Method::convolution})
       for (const Sharing sharing : {Sharing::none, Sharing::direction}) {
         Config config;
         config.method = method;

@@ -1,0 +1,134 @@
+// What the CPU kernels promise beyond what every implementation does: they are taken, they round no
+// worse than plain LibTorch calls, and their bits do not depend on the number of threads.
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/support/cases.h"
+#include "tests/support/terms.h"
+#include "translution/kernels/gemm.h"
+#include "translution/ops/implementation.h"
+
+namespace translution::testing {
+namespace {
+
+// Every method at sizes that fill blocks, vectors and threads, and leave something over; products
+// narrow enough for one library, and wide enough for the other.
+std::vector<Config> layers() {
+  std::vector<Config> configs;
+  for (const auto& entry : kMethods)
+    for (const bool causal : {false, true}) {
+      if (entry.value == Method::convolution) continue;  // has no kernels
+      Config config;
+      config.method = entry.value;
+      config.grid = {5, 7};
+      config.cls = !causal;
+      config.causal = causal;
+      config.B = 19, config.C = 26, config.H = 3, config.D = 20, config.R = 8;
+      configs.push_back(config);
+      config.C = 72, config.D = 24;
+      configs.push_back(config);
+    }
+  return configs;
+}
+
+Inputs leaves(const Case& c, at::ScalarType type) {
+  auto inputs = c.inputs_as(type);
+  for (auto& [name, tensor] : inputs) tensor = tensor.detach().clone().requires_grad_(true);
+  return inputs;
+}
+
+// The output as "out", and the gradient of every input.
+Inputs results(const Case& c, const Inputs& inputs, const at::Tensor& weight) {
+  auto all = gradients(c, inputs, weight.to(inputs.at("x").scalar_type()));
+  all["out"] = c.run(inputs).detach();
+  return all;
+}
+
+// |a - b| / |b|: all rounding together, since the largest alone is a matter of luck.
+double distance(const at::Tensor& a, const at::Tensor& b) {
+  return (a.to(at::kDouble) - b).norm().item<double>() / b.norm().item<double>();
+}
+
+TEST(Kernels, RoundNoWorseThanTwiceThePortablePath) {
+  for (const Config& config : layers()) {
+    SCOPED_TRACE(config.str());
+    const Case c(config);
+    auto random = generator("rounding " + config.str());
+    const auto weight = normal(c.run().sizes(), random).to(at::kFloat);
+    const auto floats = leaves(c, at::kFloat);
+    Inputs exact;
+    for (const auto& [name, tensor] : floats)
+      exact[name] = tensor.detach().to(at::kDouble).requires_grad_(true);
+    const auto wanted = results(c, exact, weight);
+    const auto got = results(c, floats, weight);
+    const PortableOnly portable;
+    for (const auto& [name, theirs] : results(c, floats, weight))
+      EXPECT_LE(distance(got.at(name), wanted.at(name)),
+                2 * distance(theirs, wanted.at(name)) + 1e-7)
+          << name;
+  }
+}
+
+TEST(Kernels, GiveTheSameBitsOnAnyNumberOfThreads) {
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  const int before = at::get_num_threads();
+  for (Config config : layers())
+    for (const int64_t batch : {1, 19})
+      for (const auto type : {at::kFloat, at::kDouble}) {
+        if (config.C > 64 && (batch == 1 || type == at::kDouble)) continue;  // nothing new
+        config.B = batch;
+        SCOPED_TRACE(config.str());
+        const Case c(config);
+        auto random = generator("threads " + config.str());
+        const auto weight = normal(c.run().sizes(), random);
+        const auto inputs = leaves(c, type);
+        at::set_num_threads(1);
+        const auto one = results(c, inputs, weight);
+        for (const int threads : {2, 3}) {
+          at::set_num_threads(threads);
+          for (const auto& [name, tensor] : results(c, inputs, weight))
+            EXPECT_TRUE(at::equal(tensor, one.at(name))) << threads << " threads, " << name;
+        }
+      }
+  at::set_num_threads(before);
+}
+
+// FLOPs of the kernels' products in forward and backward of the core op.
+int64_t flops(const TermsCase& c) {
+  Inputs inputs;
+  std::vector<at::Tensor> list;
+  for (const auto& [name, tensor] : c.inputs())
+    list.push_back(inputs[name] = tensor.clone().requires_grad_(true));
+  const auto before = kernels::gemm_flops();
+  torch::autograd::grad({c.run(inputs).sum()}, list);
+  return kernels::gemm_flops() - before;
+}
+
+TEST(Kernels, MultiplyForVectorsBiasAndGate) {
+  if (runs_portable()) GTEST_SKIP() << "no kernels";
+  // 7 tokens, 2 samples, 2 heads; 3 channels of content and 2 of vectors in a head. A product of
+  // all pairs for scores and one for values, and two for the gradient of each.
+  const auto pairs = int64_t{7 * 7 * 2 * 2};
+  const auto products = [&](int64_t channels) { return 3 * 2 * pairs * channels; };
+  TermsConfig config;
+  EXPECT_EQ(flops(TermsCase(config)), products(3 + 3));
+  for (const bool bias : {false, true})
+    for (const bool gate : {false, true})
+      for (const bool keys : {false, true})
+        for (const bool values : {false, true}) {
+          config.bias = bias, config.gate = gate;
+          config.q = keys ? Side::features : Side::none;
+          config.k = keys ? Side::vectors : Side::none;
+          config.v = values ? Side::vectors : Side::none;
+          SCOPED_TRACE(config.str());
+          EXPECT_EQ(flops(TermsCase(config)), products(3 + 3 + (keys ? 2 : 0) + (values ? 2 : 0)));
+        }
+  const PortableOnly portable;
+  EXPECT_EQ(flops(TermsCase(config)), 0);
+}
+
+}  // namespace
+}  // namespace translution::testing
