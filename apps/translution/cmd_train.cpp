@@ -157,7 +157,6 @@ SettingTexts run_texts(const Plan& plan) {
 }
 
 void write_config(const Plan& plan) {
-  std::filesystem::create_directories(plan.out);
   const std::vector<std::string> comments = {
       fmt::format("translution {} ({}), LibTorch {}, {}, {} threads", TRANSLUTION_VERSION,
                   TRANSLUTION_COMMIT, TORCH_VERSION, name_of(kIsas, chosen_isa()), plan.threads)};
@@ -223,7 +222,6 @@ void run_train(const TrainFlags& flags) {
   DataSource source;
   read_model_into(plan, source, given);
   introduce(plan, source);
-  write_config(plan);
   torch::manual_seed(Random({plan.train.seed}).bits());
   Network network(plan.model);
 
@@ -234,6 +232,7 @@ void run_train(const TrainFlags& flags) {
   setup.events = show_on(*progress, plan, per_epoch);
   Trainer trainer(network, source, std::move(setup));
   if (plan.resume) trainer.resume();
+  write_config(plan);  // not earlier: a run that these settings do not fit keeps its own
   if (trainer.step() > 0) progress->message(fmt::format("going on after step {}", trainer.step()));
   progress->update(trainer.step(), "");
   std::signal(SIGINT, [](int) { stop_requested = true; });
