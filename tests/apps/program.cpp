@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -27,15 +28,38 @@ std::string take_file(const std::string& path) {
   return text.str();
 }
 
+std::string errors_path() { return testing::TempDir() + "cli_test." + std::to_string(getpid()); }
+
+int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
+
+pid_t start(const std::string& command) {
+  const pid_t id = fork();
+  if (id != 0) return id;
+  execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  _exit(127);
+}
+
 }  // namespace
 
-Outcome run(const std::string& arguments) {
-  const std::string errors = testing::TempDir() + "cli_test." + std::to_string(getpid());
-  const std::string command = TRANSLUTION_PROGRAM " " + arguments + " 2>" + errors;
-  FILE* pipe = popen(command.c_str(), "r");
+Outcome run(const std::string& arguments, const std::string& before) {
+  const std::string errors = errors_path();
+  const std::string command = before + " " TRANSLUTION_PROGRAM " " + arguments + " 2>" + errors;
+  FILE* pipe = popen(("exec env " + command).c_str(), "r");
   const std::string out = read_all(pipe);
   const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out, take_file(errors)};
+  return {code_of(status), out, take_file(errors)};
+}
+
+Started::Started(const std::string& arguments)
+    : errors_(errors_path() + ".started"),
+      id_(start("exec " TRANSLUTION_PROGRAM " " + arguments + " >/dev/null 2>" + errors_)) {}
+
+void Started::send(int signal) const { kill(id_, signal); }
+
+Outcome Started::wait() const {
+  int status = 0;
+  waitpid(id_, &status, 0);
+  return {code_of(status), "", take_file(errors_)};
 }
 
 std::string output_of(const std::string& arguments) {

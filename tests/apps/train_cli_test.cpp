@@ -1,0 +1,102 @@
+// `translution train`: what decides the weights, what does not, and what is refused.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "tests/apps/program.h"
+#include "tests/apps/small_run.h"
+#include "translution/io/atomic_file.h"
+#include "translution/io/file.h"
+
+namespace translution {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+using Train = SmallRun;
+
+TEST_F(Train, GivesTheSameWeightsForAnyNumberOfWorkers) {
+  expect_undisturbed(trained("none", "--workers 0"));
+  expect_undisturbed(trained("two", "--workers 2"));
+}
+
+TEST_F(Train, InPartsGivesTheSameWeightsEachTime) {
+  const auto first = trained("first", "--accumulate 3");
+  EXPECT_EQ(weights_of(first), weights_of(trained("second", "--accumulate 3")));
+}
+
+TEST_F(Train, GivesOtherWeightsForAnotherSeed) {
+  EXPECT_NE(weights_of(trained("other", "--seed 1")), weights_of(undisturbed()));
+}
+
+TEST_F(Train, LeavesWhatARunDirectoryHas) {
+  for (const char* name :
+       {"config.toml", "metrics.jsonl", "metrics.csv", "checkpoints/last/model.safetensors",
+        "checkpoints/last/optimizer.safetensors", "checkpoints/last/manifest.json",
+        "checkpoints/best/model.safetensors"})
+    EXPECT_TRUE(std::filesystem::exists(undisturbed() + "/" + name)) << name;
+  EXPECT_EQ(log_of(undisturbed()).size(), 4 + 2 * 3) << "a line each 3 steps, 2 sets each epoch";
+}
+
+TEST_F(Train, ItsConfigurationRepeatsARun) {
+  const auto outcome =
+      run("train --threads 1 --config " + undisturbed() + "/config.toml --out " + path("again"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_undisturbed(path("again"));
+}
+
+TEST_F(Train, TheCommandLineWinsOverTheFile) {
+  write_file_atomically(path("small.toml"), "[train]\nsteps = 1\nbatch = 7\nseed = 3\n");
+  const std::string call = "train --data digits:20 --canvas 28 --eval-limit 5 --model vit-a/28 ";
+  EXPECT_EQ(run(call + "--config " + path("small.toml") + " --batch 5 --out " + path("run")).code,
+            0);
+  const auto config = read_file(path("run") + "/config.toml");
+  EXPECT_THAT(config, HasSubstr("\nbatch = \"5\"\n"));
+  EXPECT_THAT(config, HasSubstr("\nseed = \"3\"\n"));
+  EXPECT_THAT(config, HasSubstr("\nsteps = \"1\"\n"));
+}
+
+TEST_F(Train, AFileThatCannotBeUnderstoodStopsWithOneLine) {
+  const auto expect_stop = [&](const std::string& text, int code, const std::string& message) {
+    write_file_atomically(path("bad.toml"), text);
+    const auto outcome = run("train --config " + path("bad.toml") + " --out " + path("run"));
+    EXPECT_EQ(outcome.code, code) << text;
+    EXPECT_THAT(outcome.err, HasSubstr("translution: " + path("bad.toml") + message)) << text;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(path("run")));
+  };
+  expect_stop("batches = 7\n", 2, ": unknown setting 'batches'; did you mean 'batch'?\n");
+  expect_stop("[train]\nbatch = 7\n[run]\nbatch = 8\n", 2, ": batch is there more than once\n");
+  expect_stop("batch = 7\nseed\n", 1, ":2: ");
+  expect_stop("batch = 1979-05-27\n", 1, ": batch wants text, a number, true, false or a list\n");
+}
+
+TEST_F(Train, StopsWhereTheLossIsNoNumber) {
+  const auto outcome =
+      run(train("wild", "--lr 1000 --clip 0 --schedule constant --weight-decay 0"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, ContainsRegex("training stopped: the (loss|norm of the gradients) is "
+                                         "-?(nan|inf) in step [0-9]+ .epoch [0-9]+, batch [0-9]+: "
+                                         "samples [0-9]+, "));
+  EXPECT_THAT(outcome.err, HasSubstr("the last good checkpoint is " + path("wild") +
+                                     "/checkpoints/step-000000"));
+  const auto evaluated = run("eval " + path("wild") + " --json");
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+}
+
+const WrongCall kWrongCalls[] = {
+    {"train", "--out is missing; wanted a directory for the run"},
+    {"train --out x --resume yes", "--resume wants auto, got 'yes'"},
+    {"train --out x --batch 0", "--batch wants 1 to 1099511627776, got 0"},
+    {"train --out x --batch 4 --accumulate 5", "accumulate wants at most the batch, 4, got 5"},
+    {"train --out x --metod y", "unknown option --metod; did you mean --method?"},
+};
+
+TEST(TrainWrongCalls, GetOneLineAndCodeTwo) {
+  for (const auto& call : kWrongCalls) expect_refused(call);
+}
+
+}  // namespace
+}  // namespace translution
