@@ -1,0 +1,46 @@
+#include "translution/train/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace translution {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+const std::vector<std::string> kKnown = {"lr", "batch", "eval-on", "placement", "data"};
+
+std::string message_of(const std::string& toml) {
+  try {
+    parse_config(toml, "run.toml", kKnown);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Config, TakesTextNumbersSwitchesListsAndSections) {
+  const auto texts = parse_config(
+      "lr = 5e-4\n[data]\neval-on = [\"static\", \"dynamic\"]\nplacement = true\n[train]\nbatch = "
+      "64\n",
+      "run.toml", kKnown);
+  EXPECT_EQ(
+      texts,
+      (Texts{
+          {"lr", "0.0005"}, {"eval-on", "static,dynamic"}, {"placement", "on"}, {"batch", "64"}}));
+}
+
+TEST(Config, ReadsBackWhatItWrites) {
+  const SettingTexts texts = {{"data", "mnist:C:\\a \"b\""}, {"lr", "0.1"}};
+  const auto text = format_config({"a comment"}, {{"run", texts}});
+  EXPECT_EQ(parse_config(text, "run.toml", kKnown), (Texts{texts.begin(), texts.end()}));
+}
+
+TEST(Config, NamesWhatIsWrong) {
+  EXPECT_EQ(message_of("bach = 1"), "run.toml: unknown setting 'bach'; did you mean 'batch'?");
+  EXPECT_EQ(message_of("[a]\nlr = 1\n[b]\nlr = 2\n"), "run.toml: lr is there more than once");
+  EXPECT_EQ(message_of("lr = [[1]]"), "run.toml: lr wants a plain list");
+  EXPECT_THAT(message_of("lr = 1\nbatch ="), testing::StartsWith("run.toml:2: "));
+}
+
+}  // namespace
+}  // namespace translution
