@@ -30,9 +30,9 @@ struct Shape {
 // One row, rows that fill no block, several blocks; widths below, beside and above every vector.
 std::vector<Shape> shapes() {
   const Shape sizes[] = {
-      {1, 7, {24}},        {1, 600, {200, 1, 7}}, {129, 1, {7}},           {129, 24, {200, 24}},
-      {129, 200, {7, 1}},  {1100, 7, {1, 24}},    {1100, 24, {24, 24, 7}}, {1100, 24, {600}},
-      {1100, 600, {24, 7}}};
+      {1, 7, {24}},         {1, 600, {200, 1, 7}}, {129, 1, {7}},           {129, 24, {200, 24}},
+      {129, 200, {7, 1}},   {1100, 7, {1, 24}},    {1100, 24, {24, 24, 7}}, {1100, 24, {600}},
+      {1100, 600, {24, 7}}, {3, 7, {2049, 24}}};
   std::vector<Shape> all;
   for (Shape shape : sizes)
     for (const bool transposed : {false, true})
@@ -100,18 +100,17 @@ struct Projection {
   Tensors gradients(const Tensors& out) const { return torch::autograd::grad(out, leaves(), d); }
 };
 
-template <typename T = double>
 at::Tensor oracle_product(const Projection& p, size_t w) {  // [rows,out], one number at a time
   const int64_t in = p.shape.in, out = p.shape.out[w];
-  const T* const x = p.x.data_ptr<T>();
-  const T* const weight = p.weights[w].data_ptr<T>();
+  const double* const x = p.x.data_ptr<double>();
+  const double* const weight = p.weights[w].data_ptr<double>();
   auto product = at::empty({p.shape.rows, out}, p.x.options());
   for (int64_t row = 0; row < p.shape.rows; ++row)
     for (int64_t o = 0; o < out; ++o) {
-      T sum = p.shape.biased ? p.biases[w].data_ptr<T>()[o] : 0;
+      double sum = p.shape.biased ? p.biases[w].data_ptr<double>()[o] : 0;
       for (int64_t i = 0; i < in; ++i)
         sum += x[row * in + i] * weight[p.shape.transposed ? o * in + i : i * out + o];
-      product.data_ptr<T>()[row * out + o] = sum;
+      product.data_ptr<double>()[row * out + o] = sum;
     }
   return product;
 }
@@ -143,11 +142,19 @@ TEST(Project, GradientsAreThoseOfPlainProducts) {
   }
 }
 
-// Against double. LibTorch's product sums in several places at once where the result is a few
-// columns wide, and is then better than any order of one sum; there a plain loop is as good.
-TEST(Project, RoundsNoWorseThanTwicePlainProductsOrALoop) {
+// Root mean square of the difference, relative to the largest number wanted.
+double deviation(const at::Tensor& got, const at::Tensor& wanted) {
+  const auto off = got.to(at::kDouble) - wanted;
+  return std::sqrt(off.square().mean().item<double>()) / wanted.abs().max().item<double>();
+}
+
+// Against double, over all shapes together: which of two orders of summing is the better one for a
+// result of a few numbers is a matter of luck, and of the processor for which the libraries choose
+// theirs.
+TEST(Project, RoundsNoWorseThanTwicePlainProducts) {
+  const char* const kinds[] = {"product", "gradient of x", "gradient of weight or bias"};
+  double ours_sum[3] = {}, plain_sum[3] = {};
   for (const Shape& shape : shapes()) {
-    SCOPED_TRACE(shape.str());
     const auto exact = Projection(shape).as(at::kFloat).as(at::kDouble).with_grad();
     const auto p = exact.as(at::kFloat).with_grad();
     const auto results = [](const Projection& of, Tensors out) {
@@ -158,12 +165,14 @@ TEST(Project, RoundsNoWorseThanTwicePlainProductsOrALoop) {
     const auto wanted = results(exact, exact.plain());
     const auto ours = results(p, p.ours()), plain = results(p, p.plain());
     for (size_t n = 0; n < wanted.size(); ++n) {
-      double theirs = error(plain[n], wanted[n]);
-      if (n < shape.out.size())
-        theirs = std::max(theirs, error(oracle_product<float>(p, n), wanted[n]));
-      EXPECT_LE(error(ours[n], wanted[n]), 2 * theirs + 1e-7) << n;
+      const int kind = n < shape.out.size() ? 0 : n == shape.out.size() ? 1 : 2;
+      ours_sum[kind] += deviation(ours[n], wanted[n]);
+      plain_sum[kind] += deviation(plain[n], wanted[n]);
+      EXPECT_LE(error(ours[n], wanted[n]), 2e-6) << shape.str() << ", result " << n;
     }
   }
+  for (int kind = 0; kind < 3; ++kind)
+    EXPECT_LE(ours_sum[kind], 2 * plain_sum[kind]) << kinds[kind];
 }
 
 TEST(Project, KeepsTheLeadingDimensions) {

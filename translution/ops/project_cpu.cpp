@@ -20,6 +20,9 @@ using kernels::gemm;
 constexpr int64_t kBlock = 128;
 // Of few rows it takes fewer, so that there is work for more than one.
 constexpr int64_t kLeastBlock = 16;
+// Columns of the result that are computed at a time: of a vocabulary, which few rows are multiplied
+// with when a text is continued, each thread takes a part.
+constexpr int64_t kColumns = 2048;
 // From so many rows on a transposed weight is turned first; the libraries lose a tenth otherwise.
 constexpr int64_t kWorthTurning = 1024;
 
@@ -51,10 +54,10 @@ struct Right {
     this->transpose = false;
   }
 
-  // to [rows,out] = beta * to + x [rows,in] times this.
-  void multiply(const T* x, int64_t rows, T beta, T* to) const {
-    gemm<T>(false, transpose, rows, out, in, x, in, matrix.template data_ptr<T>(), matrix.size(1),
-            beta, to, out);
+  // Columns `first` to `first + count` of: to [rows,out] = beta * to + x [rows,in] times this.
+  void multiply(const T* x, int64_t rows, int64_t first, int64_t count, T beta, T* to) const {
+    const T* right = matrix.template data_ptr<T>() + first * (transpose ? in : 1);
+    gemm<T>(false, transpose, rows, count, in, x, in, right, matrix.size(1), beta, to + first, out);
   }
 
   at::Tensor matrix;
@@ -62,11 +65,16 @@ struct Right {
   int64_t in, out;
 };
 
-template <typename T, typename Work>
-void for_blocks(int64_t rows, const Work& work) {
+// work(row, rows, column) for blocks of rows and, in the outer loop, columns.
+template <typename Work>
+void for_blocks(int64_t rows, int64_t columns, const Work& work) {
   const int64_t length = std::clamp(parts(rows, 4), kLeastBlock, kBlock);
-  parallel_each(parts(rows, length), [&] {
-    return [&](int64_t block) { work(block * length, std::min(length, rows - block * length)); };
+  const int64_t blocks = parts(rows, length);
+  parallel_each(blocks * parts(columns, kColumns), [&] {
+    return [&](int64_t piece) {
+      const int64_t row = piece % blocks * length;
+      work(row, std::min(length, rows - row), piece / blocks * kColumns);
+    };
   });
 }
 
@@ -74,22 +82,25 @@ template <typename T>
 std::vector<at::Tensor> forward(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
                                 bool transposed) {
   const int64_t rows = x.size(0), channels = x.size(1);
+  int64_t widest = 0;
   std::vector<Right<T>> rights;
   std::vector<at::Tensor> out, added;
   for (const auto& weight : weights) {
     rights.emplace_back(weight, transposed, rows);
     out.push_back(large_empty({rows, rights.back().out}, x.options()));
+    widest = std::max(widest, rights.back().out);
   }
   for (const auto& bias : biases) added.push_back(bias.contiguous());
   const auto& ops = kernels::row_ops<T>();
-  for_blocks<T>(rows, [&](int64_t row, int64_t count) {
+  for_blocks(rows, widest, [&](int64_t row, int64_t count, int64_t column) {
     for (size_t w = 0; w < rights.size(); ++w) {
-      const int64_t width = rights[w].out;
+      const int64_t width = rights[w].out, columns = std::min(kColumns, width - column);
+      if (columns <= 0) continue;
       T* to = out[w].template data_ptr<T>() + row * width;
-      rights[w].multiply(x.data_ptr<T>() + row * channels, count, 0, to);
+      rights[w].multiply(x.data_ptr<T>() + row * channels, count, column, columns, 0, to);
       if (added.empty()) continue;
       for (int64_t r = 0; r < count; ++r)
-        ops.add(added[w].template data_ptr<T>(), width, to + r * width);
+        ops.add(added[w].template data_ptr<T>() + column, columns, to + r * width + column);
     }
   });
   return out;
@@ -107,9 +118,10 @@ at::Tensor input_gradient(const std::vector<at::Tensor>& d, at::TensorList weigh
     }
   const int64_t rows = given[0].size(0), channels = rights[0].out;
   auto out = large_empty({rows, channels}, given[0].options());
-  for_blocks<T>(rows, [&](int64_t row, int64_t count) {
+  for_blocks(rows, channels, [&](int64_t row, int64_t count, int64_t column) {
     for (size_t w = 0; w < rights.size(); ++w)
-      rights[w].multiply(given[w].template data_ptr<T>() + row * rights[w].in, count, w > 0,
+      rights[w].multiply(given[w].template data_ptr<T>() + row * rights[w].in, count, column,
+                         std::min(kColumns, channels - column), w > 0,
                          out.template data_ptr<T>() + row * channels);
   });
   return out;
