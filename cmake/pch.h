@@ -1,6 +1,6 @@
 #pragma once
 
-// Precompiled for the library and the tests: Torch costs seconds per file otherwise.
+// Precompiled for the library, the program and the tests: Torch costs seconds per file otherwise.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>

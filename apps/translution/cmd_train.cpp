@@ -1,7 +1,6 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/utils.h>
-#include <torch/version.h>
 
 #include <csignal>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "translution/models/cost.h"
 #include "translution/train/config.h"
 #include "translution/train/trainer.h"
+#include "version.h"
 
 namespace translution::cli {
 namespace {
@@ -158,8 +158,8 @@ SettingTexts run_texts(const Plan& plan) {
 
 void write_config(const Plan& plan) {
   const std::vector<std::string> comments = {
-      fmt::format("translution {} ({}), LibTorch {}, {}, {} threads", TRANSLUTION_VERSION,
-                  TRANSLUTION_COMMIT, TORCH_VERSION, name_of(kIsas, chosen_isa()), plan.threads)};
+      fmt::format("translution {} ({}), LibTorch {}, {}, {} threads", kVersion, kCommit,
+                  kTorchVersion, name_of(kIsas, chosen_isa()), plan.threads)};
   write_file_atomically(
       plan.out + "/config.toml",
       format_config(comments, {{"model", model_texts(plan.model)},

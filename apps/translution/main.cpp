@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -7,11 +6,11 @@
 #include "commands.h"
 #include "translution/core/error.h"
 #include "translution/core/names.h"
+#include "version.h"
 
 namespace translution::cli {
 namespace {
 
-constexpr const char* kVersion = "translution " TRANSLUTION_VERSION " (LibTorch " TORCH_VERSION ")";
 constexpr const char* kExamples =
     "Examples:\n"
     "  translution list\n"
@@ -22,6 +21,10 @@ constexpr const char* kExamples =
     "  translution data text book.txt --out tokens\n"
     "  translution bench op --method translution --cls\n"
     "  translution info --help";
+
+std::string versions() {
+  return fmt::format("translution {} (LibTorch {})", kVersion, kTorchVersion);
+}
 
 // Exit codes: the call makes no sense, or it does and the work failed.
 constexpr int kUsage = 2, kFailure = 1;
@@ -130,7 +133,7 @@ std::string describe_mismatch(const CLI::App& program, const std::string& messag
 void set_up(CLI::App& program) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.set_help_flag("-h,--help", "print this help");
-  program.set_version_flag("--version", kVersion, "print the versions of program and LibTorch");
+  program.set_version_flag("--version", versions(), "print the versions of program and LibTorch");
   program.footer(kExamples);
   program.require_subcommand(0, 1);
   for (const auto add : {add_list, add_info, add_train, add_eval, add_predict, add_generate,
@@ -149,7 +152,7 @@ int parse_and_run(CLI::App& program, int argc, char** argv) {
     fmt::print("{}", program.help());
     return 0;
   } catch (const CLI::CallForVersion&) {
-    fmt::print("{}\n", kVersion);
+    fmt::print("{}\n", versions());
     return 0;
   } catch (const CLI::ExtrasError&) {
     return fail(kUsage, describe_extra(program));

@@ -1,0 +1,11 @@
+#include "version.h"
+
+#include <torch/version.h>
+
+namespace translution::cli {
+
+const char* const kVersion = TRANSLUTION_VERSION;
+const char* const kTorchVersion = TORCH_VERSION;
+const char* const kCommit = "commit " TRANSLUTION_COMMIT;
+
+}  // namespace translution::cli
