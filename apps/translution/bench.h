@@ -10,10 +10,10 @@ namespace translution::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// The options that all benchmarks have.
+/// The options that all benchmarks have; --batch only those that say what it counts.
 class BenchFlags {
  public:
-  BenchFlags(CLI::App& command, const char* batch_help);
+  explicit BenchFlags(CLI::App& command, const char* batch_help = nullptr);
 
   int threads() const;
   int64_t batch() const;
@@ -22,7 +22,7 @@ class BenchFlags {
   void show(const Json& json, const std::string& text) const;
 
  private:
-  const CLI::Option *batch_, *threads_, *repeats_;
+  const CLI::Option *batch_ = nullptr, *threads_, *repeats_;
   bool json_ = false;
 };
 
@@ -64,6 +64,7 @@ class BenchText {
 /// "1 thread", "2 threads".
 std::string counted(int64_t count, const char* noun);
 
+void add_bench_generate(CLI::App& bench);
 void add_bench_op(CLI::App& bench);
 void add_bench_step(CLI::App& bench);
 

@@ -18,19 +18,21 @@ constexpr const char* kExamples =
     "  translution bench op --method translution --grid 7x7 --cls --batch 64\n"
     "  translution bench step --model vit-a/12 --method alpha_translution --image-size 84 \\\n"
     "                         --channels 1 --classes 10\n"
+    "  translution bench generate --model gpt-a-160 --method translution\n"
     "  translution bench op --help";
 
 }  // namespace
 
 BenchFlags::BenchFlags(CLI::App& command, const char* batch_help)
-    : batch_(command.add_option("--batch")->type_name("N")->description(
-          fmt::format("{} ({})", batch_help, kBatch))),
-      threads_(command.add_option("--threads")
+    : threads_(command.add_option("--threads")
                    ->type_name("N")
                    ->description("all that this process may run on, unless given")),
       repeats_(command.add_option("--repeats")
                    ->type_name("N")
                    ->description("as many as fit into 3 seconds, but 5 or more, unless given")) {
+  if (batch_help != nullptr)
+    batch_ = command.add_option("--batch")->type_name("N")->description(
+        fmt::format("{} ({})", batch_help, kBatch));
   command.add_flag("--json", json_, "print JSON")->disable_flag_override();
 }
 
@@ -94,11 +96,12 @@ std::string counted(int64_t count, const char* noun) {
 }
 
 void add_bench(CLI::App& program) {
-  auto* command = program.add_subcommand("bench", "How fast: a layer, or a step of training");
+  auto* command = program.add_subcommand("bench", "How fast: a layer, a step of training, or text");
   command->require_subcommand(0, 1);
   command->footer(kExamples);
   add_bench_op(*command);
   add_bench_step(*command);
+  add_bench_generate(*command);
   for (auto* kind : command->get_subcommands({})) kind->group("Commands");
 }
 

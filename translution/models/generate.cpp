@@ -114,8 +114,10 @@ Generator::Generator(GPT model, SamplingOptions sampling, bool cache)
   if (!cache) return;
   const auto& options = model_->options;
   const auto like_weights = model_->token_embedding->weight.options().requires_grad(false);
-  for (size_t layer = 0; layer < model_->backbone->blocks->size(); ++layer)
+  for (size_t layer = 0; layer < model_->backbone->blocks->size(); ++layer) {
     features_.push_back(torch::empty({1, options.length, options.architecture.dim}, like_weights));
+    lookaheads_.push_back(model_->backbone->blocks->at<BlockImpl>(layer).attention->lookahead());
+  }
 }
 
 void Generator::feed(const std::vector<int64_t>& tokens) {
@@ -162,19 +164,24 @@ torch::Tensor Generator::logits() {
 // The rows of the tokens that have no features yet; the last block has only the last row to give.
 torch::Tensor Generator::run_blocks(torch::Tensor x) {
   const int64_t count = x.size(1), first = cached_;
-  const auto last_row = torch::tensor({count - 1}, torch::kLong);
-  const auto new_rows = torch::arange(first, count, torch::kLong);
   x = x.narrow(1, first, count - first);
   for (size_t layer = 0; layer < features_.size(); ++layer) {
     features_[layer].narrow(1, first, count - first).copy_(x);
-    const bool last = layer + 1 == features_.size();
-    x = model_->backbone->blocks->at<BlockImpl>(layer).forward(features_[layer].narrow(1, 0, count),
-                                                               last        ? last_row
-                                                               : first > 0 ? new_rows
-                                                                           : torch::Tensor());
+    x = run_block(layer, first, count);
   }
   cached_ = count;
   return multiply(model_->head, model_->head_norm(model_->backbone->norm(x)));
+}
+
+torch::Tensor Generator::run_block(size_t layer, int64_t first, int64_t count) {
+  auto& block = model_->backbone->blocks->at<BlockImpl>(layer);
+  auto& lookahead = lookaheads_[layer];
+  const auto x = features_[layer].narrow(1, 0, count);
+  if (lookahead && count - first == 1) return block.forward_last(x, *lookahead);
+  if (lookahead) lookahead->restart();
+  const bool last = layer + 1 == features_.size();
+  if (last) return block.forward(x, torch::tensor({count - 1}, torch::kLong));
+  return block.forward(x, first > 0 ? torch::arange(first, count, torch::kLong) : torch::Tensor());
 }
 
 }  // namespace translution

@@ -9,6 +9,7 @@
 #include "translution/core/error.h"
 #include "translution/nn/linear.h"
 #include "translution/ops/convolution.h"
+#include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
 #include "translution/ops/rotary.h"
 #include "translution/ops/runs.h"
@@ -267,6 +268,18 @@ std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const to
                                                                         const torch::Tensor& rows) {
   const auto attended = attend(x, call_options(x, rows, /*map=*/true));
   return {multiply(out, attended.out), attended.map};
+}
+
+std::optional<Lookahead> AttentionImpl::lookahead() const {
+  const Position& position = options.position();
+  const auto& weights = out->weight;
+  const bool fits = position.method == Method::translution && position.roles == Roles{} &&
+                    options.causal() && options.grid().size() == 1 && !options.cls() &&
+                    !options.relation();
+  const auto type = weights.scalar_type();
+  const bool floats = type == torch::kFloat || type == torch::kDouble;
+  if (!fits || !floats || !weights.device().is_cpu() || !kernels_wanted()) return {};
+  return Lookahead({weight("query"), weight("key"), weight("value")}, offsets_, options.heads());
 }
 
 namespace {

@@ -5,11 +5,13 @@
 #include <torch/nn/pimpl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "translution/core/position.h"
 #include "translution/ops/functional.h"
+#include "translution/ops/lookahead.h"
 
 namespace translution {
 
@@ -68,6 +70,10 @@ class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
   /// The attention map [B,heads,Nq,N] beside the output.
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
                                                            const torch::Tensor& rows = {});
+
+  /// For a text that grows token by token, where that is faster than rows of `forward`: with a
+  /// matrix per offset for all of q, k and v, on the CPU.
+  std::optional<Lookahead> lookahead() const;
 
   /// Null where the method reads no offsets.
   const std::shared_ptr<const OffsetTable>& offsets() const { return offsets_; }

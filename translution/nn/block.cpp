@@ -45,6 +45,12 @@ torch::Tensor BlockImpl::forward(const torch::Tensor& x, const torch::Tensor& ro
   return finish(x, rows, attention(norm1(x), rows));
 }
 
+torch::Tensor BlockImpl::forward_last(const torch::Tensor& x, Lookahead& lookahead) {
+  const auto gathered = lookahead.gather(norm1(x)[0]).view({1, 1, -1});
+  const auto last = torch::tensor({x.size(1) - 1}, torch::kLong);
+  return finish(x, last, multiply(attention->out, gathered));
+}
+
 std::pair<torch::Tensor, torch::Tensor> BlockImpl::forward_with_map(const torch::Tensor& x,
                                                                     const torch::Tensor& rows) {
   const auto [attended, map] = attention->forward_with_map(norm1(x), rows);

@@ -32,6 +32,8 @@ class BlockImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {});
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
                                                            const torch::Tensor& rows = {});
+  /// The last row alone, for a text that grows token by token.
+  torch::Tensor forward_last(const torch::Tensor& x, Lookahead& lookahead);
 
   torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
   Attention attention{nullptr};

@@ -1,0 +1,113 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "bench.h"
+#include "model_flags.h"
+#include "translution/core/random.h"
+#include "translution/models/generate.h"
+
+namespace translution::cli {
+namespace {
+
+// Tokens at the end of the text over which the time of one is averaged: some of them also work for
+// those behind them.
+constexpr size_t kLast = 32;
+
+constexpr const char* kFooter =
+    "A text of random tokens grows from one token to the length of the model, the logits of the\n"
+    "next token computed after each: with the features of earlier tokens kept, and, in turns, "
+    "with\n"
+    "the whole context computed every time. Figures:\n"
+    "  a token              the average over the last 32 tokens; the best of all repeats, and the\n"
+    "                       median\n"
+    "  whole text           all tokens together\n"
+    "  max error            largest difference of the last logits, relative to the largest logit\n"
+    "\n"
+    "Example:\n"
+    "  translution bench generate --model gpt-a-160 --method translution";
+
+struct GenerateFlags {
+  explicit GenerateFlags(CLI::App& command) : model(command), bench(command) {}
+
+  ModelFlags model;
+  BenchFlags bench;
+};
+
+struct Times {
+  std::vector<double> token, text;  // ms, one for each repeat
+  torch::Tensor logits;             // behind the whole text
+};
+
+void write_text(const GPT& model, bool cache, Times& times) {
+  Generator generator(model, {}, cache);
+  Random random({0});
+  std::vector<double> samples;  // ms per token
+  for (int64_t i = 0; i < model->options.length; ++i) {
+    generator.feed({random.below(model->options.vocabulary)});
+    const Stopwatch watch;
+    times.logits = generator.logits();
+    samples.push_back(watch.milliseconds());
+  }
+  const auto last = samples.end() - std::min(kLast, samples.size());
+  times.token.push_back(std::accumulate(last, samples.end(), 0.0) /
+                        static_cast<double>(samples.end() - last));
+  times.text.push_back(std::accumulate(samples.begin(), samples.end(), 0.0));
+}
+
+Json measure(const ModelOptions& options, const BenchFlags& flags) {
+  torch::manual_seed(0);
+  const GPT model(options);
+  Times kept, whole;
+  Sgemm sgemm(flags.threads());
+  const auto rates = take_turns(flags.repeats(), sgemm, [&] {
+    write_text(model, true, kept);
+    write_text(model, false, whole);
+  });
+  Json json = {{"model", options.name()}, {"method", name_of(kMethods, options.position.method)}};
+  add_times("cached_token_ms", kept.token, json);
+  add_times("uncached_token_ms", whole.token, json);
+  json["token_speedup"] = lowest(whole.token) / lowest(kept.token);
+  add_times("cached_text_ms", kept.text, json);
+  add_times("uncached_text_ms", whole.text, json);
+  json["text_speedup"] = lowest(whole.text) / lowest(kept.text);
+  const auto difference = (kept.logits - whole.logits).abs().max() / whole.logits.abs().max();
+  json["max_error"] = difference.item<double>();
+  json["sgemm_gflops"] = highest(rates);
+  json["threads"] = flags.threads();
+  json["repeats"] = rates.size();
+  return json;
+}
+
+std::string text_of(const Json& json) {
+  BenchText text(json);
+  text.time("a token, features kept", "cached_token_ms");
+  text.time("the same, computed anew", "uncached_token_ms");
+  text.number("times as fast", "token_speedup", "{:.1f}");
+  text.time("whole text, features kept", "cached_text_ms");
+  text.time("the same, computed anew", "uncached_text_ms");
+  text.number("times as fast", "text_speedup", "{:.1f}");
+  text.number("max error", "max_error", "{:.1e}");
+  return text.str();
+}
+
+void run_generate(const GenerateFlags& flags) {
+  const auto model = flags.model.read();
+  at::set_num_threads(flags.bench.threads());
+  const Json json = measure(model, flags.bench);
+  flags.bench.show(json, fmt::format("{} with {}: text of {} tokens, {}\n\n{}", model.name(),
+                                     name_of(kMethods, model.position.method), model.length,
+                                     counted(flags.bench.threads(), "thread"), text_of(json)));
+}
+
+}  // namespace
+
+void add_bench_generate(CLI::App& bench) {
+  auto* command = bench.add_subcommand("generate", "Text token by token, with and without a cache");
+  const auto flags = std::make_shared<GenerateFlags>(*command);
+  command->footer(kFooter);
+  command->callback([flags] { run_generate(*flags); });
+}
+
+}  // namespace translution::cli

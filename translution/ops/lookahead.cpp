@@ -1,0 +1,113 @@
+#include "translution/ops/lookahead.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "translution/kernels/gemm.h"
+#include "translution/ops/large.h"
+#include "translution/ops/parallel.h"
+
+namespace translution {
+namespace {
+
+using kernels::gemm;
+
+// Queries prepared by all tokens, and by a group of new ones. With 160 tokens known, a new one so
+// reads 160 / 32 + (32 / 2 + 4) / 4 + (4 + 1) / 2 = 12.5 matrices per role on average. A longer
+// reach costs memory: 32 * N * (heads * C + width) numbers.
+constexpr int64_t kAhead = 32, kGroup = 4;
+
+}  // namespace
+
+Lookahead::Lookahead(const RoleWeights& weights, std::shared_ptr<const OffsetTable> offsets,
+                     int64_t heads)
+    : weights_{weights.q.detach().contiguous(), weights.k.detach().contiguous(),
+               weights.v.detach().contiguous()},
+      offsets_(std::move(offsets)),
+      heads_(heads) {}
+
+at::Tensor Lookahead::gather(const at::Tensor& x) {
+  const at::NoGradGuard no_grad;
+  const auto features = x.contiguous();
+  const int64_t n = features.size(0), query = n - 1;
+  if (known_ != query || query >= first_ + ahead_) look_ahead(features, query);
+  const int64_t group = first_ + (query - first_) / kGroup * kGroup, next = group + kGroup;
+  offer(features, {query, n}, {query, std::min(next, first_ + ahead_)});
+  if (n == next) offer(features, {group, n}, {n, first_ + ahead_});
+  known_ = n;
+  const int64_t width = values_.size(2), D = width / heads_;
+  const auto scorers = scorers_[query - first_].narrow(1, 0, n);  // [H,n,C]
+  const auto values = values_[query - first_].narrow(0, 0, n);    // [n,H*D]
+  const auto scores = at::matmul(scorers, features[query]) / std::sqrt(static_cast<double>(D));
+  return at::bmm(scores.softmax(-1).unsqueeze(1),  // [H,1,n]
+                 values.view({n, heads_, D}).transpose(0, 1))
+      .flatten();  // [H,n,D]
+}
+
+// Prepares the queries from `known` on, with the tokens before it.
+void Lookahead::look_ahead(const at::Tensor& x, int64_t known) {
+  first_ = known;
+  ahead_ = std::min(kAhead, offsets_->num_tokens() - first_);
+  const int64_t tokens = first_ + ahead_;
+  scorers_ = large_empty({ahead_, heads_, tokens, x.size(1)}, x.options());
+  values_ = large_empty({ahead_, tokens, weights_.v.size(2)}, x.options());
+  offer(x, {0, known}, {first_, tokens});
+}
+
+void Lookahead::offer(const at::Tensor& x, Range tokens, Range queries) {
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lookahead",
+                             [&] { offer_runs<scalar_t>(x, runs(tokens, queries)); });
+}
+
+// The pairs of these tokens and queries, along the diagonals: consecutive queries meet consecutive
+// tokens.
+std::vector<Run> Lookahead::runs(Range tokens, Range queries) const {
+  std::vector<Run> found;
+  const int64_t least = std::max<int64_t>(0, queries.begin - tokens.end + 1);
+  for (int64_t delta = least; delta < queries.end - tokens.begin; ++delta) {
+    const int64_t end = std::min(queries.end, tokens.end + delta);
+    for (int64_t i = std::max(queries.begin, tokens.begin + delta); i < end; ++i) {
+      const int64_t j = i - delta, slot = offsets_->slot(i, j);
+      const bool goes_on = !found.empty() && found.back().slot == slot &&
+                           found.back().i + found.back().length == i &&
+                           found.back().j + found.back().length == j;
+      if (goes_on)
+        ++found.back().length;
+      else
+        found.push_back({slot, offsets_->key_slot(i, j), i, j, 1, 1, 1});
+    }
+  }
+  return found;
+}
+
+// The offers of a run lie on a diagonal of their tensors, a fixed step apart: products write them
+// where they belong.
+template <typename T>
+void Lookahead::offer_runs(const at::Tensor& x, const std::vector<Run>& runs) {
+  const int64_t C = x.size(1), E = weights_.q.size(2), D = E / heads_, F = weights_.v.size(2);
+  const int64_t tokens = first_ + ahead_;
+  const T* features = x.data_ptr<T>();
+  const T *wq = weights_.q.data_ptr<T>(), *wk = weights_.k.data_ptr<T>(),
+          *wv = weights_.v.data_ptr<T>();
+  T *scorers = scorers_.data_ptr<T>(), *values = values_.data_ptr<T>();
+  parallel_each(static_cast<int64_t>(runs.size()), [&] {
+    return [&, keys = std::vector<T>(kAhead * E)](int64_t r) mutable {
+      const Run& run = runs[r];
+      const T* x_j = features + run.j * C;
+      const int64_t query = run.i - first_;
+      gemm<T>(false, false, run.length, E, C, x_j, C, wk + run.key_slot * C * E, E, 0, keys.data(),
+              E);
+      for (int64_t h = 0; h < heads_; ++h)
+        gemm<T>(false, true, run.length, C, D, keys.data() + h * D, E,
+                wq + run.slot * C * E + h * D, E, 0,
+                scorers + ((query * heads_ + h) * tokens + run.j) * C, (heads_ * tokens + 1) * C);
+      gemm<T>(false, false, run.length, F, C, x_j, C, wv + run.slot * C * F, F, 0,
+              values + (query * tokens + run.j) * F, (tokens + 1) * F);
+    };
+  });
+}
+
+}  // namespace translution
