@@ -7,8 +7,8 @@
 #include "translution/io/atomic_file.h"
 #include "translution/models/settings.h"
 #include "translution/paper/tables.h"
+#include "translution/reproduce/recipe.h"
 #include "translution/train/config.h"
-#include "translution/train/options.h"
 
 namespace translution::cli {
 namespace {
@@ -20,49 +20,6 @@ constexpr const char* kFooter =
     "  translution configs configs\n"
     "  translution train --config configs/mnist/02-vit-a-12-alpha_translution.toml --out "
     "runs/alpha";
-
-struct Recipe {
-  DataOptions data;
-  TrainOptions train;
-};
-
-Recipe mnist_recipe() {
-  Recipe recipe;
-  recipe.data.data = "mnist:data/mnist";
-  recipe.data.train_on = Placement::moved;
-  recipe.train.epochs = 20;
-  recipe.train.lr = 5e-4;
-  recipe.train.warmup = 200;
-  return recipe;
-}
-
-Recipe imagenet_recipe() {
-  Recipe recipe;
-  recipe.data.data = "images:data/imagenet";
-  recipe.train.epochs = 300;
-  recipe.train.warmup = 25000;
-  recipe.train.label_smoothing = 0.1;
-  recipe.train.workers = 2;
-  return recipe;
-}
-
-Recipe text_recipe() {
-  Recipe recipe;
-  recipe.data.data = "tokens:data/openwebtext";
-  recipe.train.steps = 600000;
-  recipe.train.batch = 8;
-  recipe.train.lr = 6e-4, recipe.train.min_lr = 6e-5;
-  recipe.train.warmup = 2000;
-  recipe.train.weight_decay = 0.1;
-  recipe.train.beta2 = 0.95;
-  recipe.train.eval_every = 10000, recipe.train.save_every = 2000;
-  return recipe;
-}
-
-Recipe recipe_for(const ModelOptions& model) {
-  if (model.family == Family::gpt) return text_recipe();
-  return model.channels == 1 ? mnist_recipe() : imagenet_recipe();
-}
 
 std::string results_text(const PaperRow& row) {
   std::string text;
@@ -83,7 +40,7 @@ void write_table(const PaperTable& table, const std::string& directory) {
   std::filesystem::create_directories(directory);
   for (size_t r = 0; r < table.rows.size(); ++r) {
     const auto& row = table.rows[r];
-    const auto recipe = recipe_for(row.model);
+    const auto recipe = recipe_for(Budget::paper, subject_of(row.model));
     write_file_atomically(directory + "/" + file_name(row, r + 1),
                           format_config({table.title, "The paper's row: " + results_text(row)},
                                         {{"model", model_texts(row.model)},

@@ -86,7 +86,8 @@ void run_generate(const GenerateFlags& flags) {
   require(trained.network->options().family == Family::gpt, flags.path, " holds ",
           trained.network->options().name(), "; text wants a gpt model");
   const auto data = trained.config.at("data");
-  const auto tokenizer = read_tokenizer(data.substr(data.find(':') + 1));
+  const auto tokenizer =
+      data == "text" ? Tokenizer::bytes() : read_tokenizer(data.substr(data.find(':') + 1));
   const auto prompt = given.find("prompt");
   const std::string start = prompt == given.end() ? "\n" : prompt->second;
   const auto encoded = tokenizer.encode(start);

@@ -1,24 +1,18 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <torch/utils.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include "commands.h"
-#include "measure.h"
 #include "model_flags.h"
 #include "progress.h"
 #include "run_directory.h"
 #include "table.h"
+#include "training_run.h"
 #include "translution/core/cpu_info.h"
-#include "translution/core/random.h"
 #include "translution/data/settings.h"
-#include "translution/io/atomic_file.h"
 #include "translution/models/cost.h"
 #include "translution/train/config.h"
-#include "translution/train/trainer.h"
-#include "version.h"
 
 namespace translution::cli {
 namespace {
@@ -39,8 +33,6 @@ constexpr const char* kFooter =
     "  translution train --data mnist:data/mnist --train-on dynamic --model vit-a/12 --out runs/m\n"
     "  translution train --config configs/mnist-vit-a-12-translution.toml --out runs/t --resume "
     "auto";
-
-std::atomic<bool> stop_requested{false};
 
 struct TrainFlags {
   explicit TrainFlags(CLI::App& command) : settings(command) {
@@ -67,11 +59,7 @@ struct TrainFlags {
 };
 
 // All settings of a run, from defaults, file and command line.
-struct Plan {
-  ModelOptions model;
-  DataOptions data;
-  TrainOptions train;
-  int threads = 1;
+struct Plan : TrainingSettings {
   std::string out;
   bool resume = false;
 };
@@ -148,59 +136,19 @@ void read_model_into(Plan& plan, DataSource& source, std::map<std::string, std::
   check_fit(plan.model, source, plan.data.data);
 }
 
-SettingTexts run_texts(const Plan& plan) {
-  auto texts = model_texts(plan.model);
-  for (auto& entry : texts_of(data_settings(), plan.data)) texts.push_back(entry);
-  texts.emplace_back("seed", std::to_string(plan.train.seed));
-  texts.emplace_back("batch", std::to_string(plan.train.batch));
-  return texts;
-}
-
-void write_config(const Plan& plan) {
-  const std::vector<std::string> comments = {
-      fmt::format("translution {} ({}), LibTorch {}, {}, {} threads", kVersion, kCommit,
-                  kTorchVersion, name_of(kIsas, chosen_isa()), plan.threads)};
-  write_file_atomically(
-      plan.out + "/config.toml",
-      format_config(comments, {{"model", model_texts(plan.model)},
-                               {"data", texts_of(data_settings(), plan.data)},
-                               {"train", texts_of(train_settings(), plan.train)}}));
-}
-
-std::string metrics_text(const Metrics& metrics) {
-  std::string text;
-  for (const auto& [name, value] : metrics.values) {
-    if (name == "top1" || name == "top5" || name == "share_of_sgemm")
-      text +=
-          fmt::format("  {} {:.2f} %", name == "share_of_sgemm" ? "of SGEMM" : name, 100 * value);
-    else if (name == "samples_per_s" || name == "tokens_per_s")
-      text += fmt::format("  {} {}/s", grouped(value), name.substr(0, name.find('_')));
-    else if (name == "loss" || name == "perplexity")
-      text += fmt::format("  {} {:.4g}", name, value);
-  }
-  return text.empty() ? text : text.substr(2);
-}
-
-TrainEvents show_on(Progress& progress, const Plan& plan, int64_t per_epoch) {
+TrainEvents show_on(Progress& progress, int64_t per_epoch) {
   TrainEvents events;
   events.message = [&](const std::string& line) { progress.message(line); };
   events.step = [&](int64_t step, const Metrics& latest) {
     progress.update(step, metrics_text(latest));
   };
-  events.metrics = [&progress, &plan, per_epoch](const Metrics& metrics) {
+  events.metrics = [&progress, per_epoch](const Metrics& metrics) {
     if (metrics.split == "train") return;
     progress.message(fmt::format("step {} (epoch {:.2f})  on {}: {}", metrics.step,
                                  static_cast<double>(metrics.step) / static_cast<double>(per_epoch),
                                  metrics.split, metrics_text(metrics)));
   };
   return events;
-}
-
-double sgemm_rate(int threads) {
-  Sgemm sgemm(threads);
-  double best = 0;
-  for (int i = 0; i < 5; ++i) best = std::max(best, sgemm.gflops());
-  return best;
 }
 
 void introduce(const Plan& plan, const DataSource& source) {
@@ -222,27 +170,18 @@ void run_train(const TrainFlags& flags) {
   DataSource source;
   read_model_into(plan, source, given);
   introduce(plan, source);
-  torch::manual_seed(Random({plan.train.seed}).bits());
-  Network network(plan.model);
-
-  std::unique_ptr<Progress> progress;
-  Trainer::Setup setup{plan.train, plan.out, run_texts(plan), sgemm_rate(plan.threads), {}};
-  const int64_t per_epoch = steps_per_epoch(source, plan.train);
-  progress = std::make_unique<Progress>(total_steps(source, plan.train), stderr);
-  setup.events = show_on(*progress, plan, per_epoch);
-  Trainer trainer(network, source, std::move(setup));
-  if (plan.resume) trainer.resume();
-  write_config(plan);  // not earlier: a run that these settings do not fit keeps its own
-  if (trainer.step() > 0) progress->message(fmt::format("going on after step {}", trainer.step()));
-  progress->update(trainer.step(), "");
-  std::signal(SIGINT, [](int) { stop_requested = true; });
-  std::signal(SIGTERM, [](int) { stop_requested = true; });
-  const bool done = trainer.run(stop_requested);
-  progress->finish();
-  if (!done)
-    throw std::runtime_error(
-        fmt::format("stopped after step {}; the checkpoint is saved: go on with --resume auto",
-                    trainer.step()));
+  Progress progress(total_steps(source, plan.train), stderr);
+  TrainingCall call{plan, plan.out, plan.resume, sgemm_rate(plan.threads), {}, {}};
+  call.events = show_on(progress, steps_per_epoch(source, plan.train));
+  call.started = [&](int64_t step) {
+    if (step > 0) progress.message(fmt::format("going on after step {}", step));
+    progress.update(step, "");
+  };
+  const auto reached = train_in(source, call);
+  progress.finish();
+  if (!reached.done)
+    throw std::runtime_error(fmt::format(
+        "stopped after step {}; the checkpoint is saved: go on with --resume auto", reached.step));
   fmt::print("{}/checkpoints/last has the weights; `translution report {}` makes the pictures\n",
              plan.out, plan.out);
 }

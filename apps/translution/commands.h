@@ -15,6 +15,8 @@ void add_info(CLI::App& program);
 void add_list(CLI::App& program);
 void add_predict(CLI::App& program);
 void add_report(CLI::App& program);
+void add_reproduce(CLI::App& program);
+void add_results(CLI::App& program);
 void add_train(CLI::App& program);
 
 }  // namespace translution::cli

@@ -136,8 +136,9 @@ void set_up(CLI::App& program) {
   program.set_version_flag("--version", versions(), "print the versions of program and LibTorch");
   program.footer(kExamples);
   program.require_subcommand(0, 1);
-  for (const auto add : {add_list, add_info, add_train, add_eval, add_predict, add_generate,
-                         add_report, add_data, add_bench, add_configs, add_completion})
+  for (const auto add :
+       {add_list, add_info, add_train, add_eval, add_predict, add_generate, add_report,
+        add_reproduce, add_results, add_data, add_bench, add_configs, add_completion})
     add(program);
   for (auto* command : program.get_subcommands({})) command->group("Commands");
 }

@@ -8,11 +8,6 @@
 namespace translution::cli {
 namespace {
 
-std::string group_digits(std::string digits) {
-  for (size_t place = digits.size(); place > 3;) digits.insert(place -= 3, ",");
-  return digits;
-}
-
 template <size_t count>
 std::string in_units(double value, double step, const char* const (&units)[count]) {
   size_t unit = 0;
@@ -58,10 +53,6 @@ std::string Table::str() const {
   for (const auto& row : rows_) text += line(row, widths);
   return text;
 }
-
-std::string grouped(int64_t count) { return group_digits(fmt::format("{}", count)); }
-
-std::string grouped(double whole) { return group_digits(fmt::format("{:.0f}", whole)); }
 
 std::string in_bytes(double bytes) {
   return in_units(bytes, 1024, {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"});

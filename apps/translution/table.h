@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/grouped.h"
+
 namespace translution::cli {
 
 enum class Align { left, right };
@@ -32,9 +34,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// "116,164,138".
-std::string grouped(int64_t count);
-std::string grouped(double whole);
 /// "1.73 GiB".
 std::string in_bytes(double bytes);
 /// "3.27 GFLOP".

@@ -29,7 +29,7 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
   static const std::vector<SettingGroup<DataOptions>> groups = {
       {"Data",
        {{"data", "KIND[:WHERE]",
-         "digits, digits:N, mnist:DIR, idx:DIR, images:DIR or tokens:DIR (digits)",
+         "digits, digits:N, mnist:DIR, idx:DIR, images:DIR, tokens:DIR or text (digits)",
          [](DataOptions& o, const Value& v) { o.data = v.text; },
          [](const DataOptions& o) { return o.data; }},
         {"canvas", "N|HxW", "pixels around a digit, as in 84 or 84x60; 0: its own size (84)",

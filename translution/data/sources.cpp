@@ -94,15 +94,16 @@ DataSource place_on_canvas(const DataOptions& options, const Split& split) {
   return source;
 }
 
+// An empty directory stands for the built-in text.
 std::shared_ptr<const TokenDataset> open_tokens(const DataOptions& options,
                                                 const std::string& directory, TokenSplit split) {
-  const bool train = split == TokenSplit::train;
-  return std::make_shared<TokenDataset>(
-      directory, split, TokenWindows{options.length, seed_for(options, kTrainPlaces), train});
+  const TokenWindows windows{options.length, seed_for(options, kTrainPlaces),
+                             split == TokenSplit::train};
+  if (directory.empty()) return TokenDataset::built_in(split, windows);
+  return std::make_shared<TokenDataset>(directory, split, windows);
 }
 
 DataSource open_text(const DataOptions& options, const std::string& directory) {
-  require(!directory.empty(), "data ", options.data, ": wanted a directory, as in tokens:DIR");
   require(options.length > 0, "data ", options.data, ": wanted a gpt model, whose length it needs");
   const auto train = open_tokens(options, directory, TokenSplit::train);
   DataSource source;
@@ -149,7 +150,11 @@ DataSource open_data(const DataOptions& options) {
     case DataKind::images:
       return open_folders(options, where);
     case DataKind::tokens:
+      require(!where.empty(), "data ", options.data, ": wanted a directory, as in tokens:DIR");
       return open_text(options, where);
+    case DataKind::text:
+      require(where.empty(), "data text: wanted nothing behind it, got '", where, "'");
+      return open_text(options, "");
   }
   throw std::logic_error("open_data: a kind without a case");
 }

@@ -13,7 +13,7 @@
 namespace translution {
 
 /// Where data comes from: what stands before the colon in "mnist:DIR".
-enum class DataKind { digits, mnist, idx, images, tokens };
+enum class DataKind { digits, mnist, idx, images, tokens, text };
 
 inline constexpr Named<DataKind> kDataKinds[] = {
     {DataKind::digits, "digits",
@@ -24,6 +24,7 @@ inline constexpr Named<DataKind> kDataKinds[] = {
      "images:DIR: train/CLASS/*.jpg|png and val/CLASS/…, as ImageNet is kept"},
     {DataKind::tokens, "tokens",
      "tokens:DIR: text, as `translution data text` or nanoGPT keeps it"},
+    {DataKind::text, "text", "a few pages that the program brings along, byte by byte"},
 };
 
 struct DataOptions {

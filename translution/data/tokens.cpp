@@ -6,7 +6,12 @@
 #include "translution/core/random.h"
 
 namespace translution {
+
+extern const char* const embedded_op;  // docs/op.md
+
 namespace {
+
+constexpr size_t kBuiltInValShare = 10;  // a tenth of the built-in text is for validation
 
 std::string path_of(const std::string& directory, TokenSplit split) {
   const std::string path = directory + (split == TokenSplit::train ? "/train.bin" : "/val.bin");
@@ -25,16 +30,39 @@ void check_size(const TokenView& tokens, std::optional<int64_t> wanted, int64_t 
 
 }  // namespace
 
-TokenDataset::TokenDataset(const std::string& directory, TokenSplit split,
-                           const TokenWindows& windows)
+TokenDataset::Text TokenDataset::open(const std::string& directory, TokenSplit split) {
+  const auto meta = read_token_meta(directory);
+  const auto path = path_of(directory, split);
+  const auto file = std::make_shared<const MappedFile>(path);
+  return {file, file->bytes(), path, meta, split == TokenSplit::train ? meta.train : meta.val};
+}
+
+TokenDataset::TokenDataset(const Text& text, const TokenWindows& windows)
     : windows_(windows),
-      meta_(read_token_meta(directory)),
-      file_(path_of(directory, split)),
-      tokens_(file_.bytes(), path_of(directory, split), meta_.vocabulary) {
+      meta_(text.meta),
+      owner_(text.owner),
+      tokens_(text.bytes, text.path, meta_.vocabulary) {
   require(windows.length >= 1, "tokens: wanted windows of 1 or more, got ", windows.length);
-  check_size(tokens_, split == TokenSplit::train ? meta_.train : meta_.val, windows.length);
+  check_size(tokens_, text.wanted, windows.length);
   size_ = (tokens_.size() - 1) / windows.length;
   if (windows.shifted && size_ > 1) --size_;
+}
+
+TokenDataset::TokenDataset(const std::string& directory, TokenSplit split,
+                           const TokenWindows& windows)
+    : TokenDataset(open(directory, split), windows) {}
+
+std::shared_ptr<const TokenDataset> TokenDataset::built_in(TokenSplit split,
+                                                           const TokenWindows& windows) {
+  const std::string_view whole = embedded_op;
+  const size_t point = whole.size() - whole.size() / kBuiltInValShare;
+  const auto part = split == TokenSplit::train ? whole.substr(0, point) : whole.substr(point);
+  const auto bytes = std::make_shared<std::string>();
+  for (const char letter : part) *bytes += {letter, '\0'};
+  TokenMeta meta;
+  meta.tokenizer = "bytes", meta.vocabulary = Tokenizer::bytes().vocabulary();
+  return std::shared_ptr<const TokenDataset>(
+      new TokenDataset({bytes, *bytes, "the built-in text", meta, {}}, windows));
 }
 
 int64_t TokenDataset::shift(int64_t epoch) const {

@@ -21,6 +21,9 @@ struct TokenWindows {
 class TokenDataset : public Dataset {
  public:
   TokenDataset(const std::string& directory, TokenSplit split, const TokenWindows& windows);
+  /// The text that the program brings along, byte by byte.
+  static std::shared_ptr<const TokenDataset> built_in(TokenSplit split,
+                                                      const TokenWindows& windows);
 
   int64_t size() const override { return size_; }
   /// Refuses tokens outside of the vocabulary, with the file and the position.
@@ -31,9 +34,19 @@ class TokenDataset : public Dataset {
   int64_t shift(int64_t epoch) const;
 
  private:
+  struct Text {
+    std::shared_ptr<const void> owner;  // of the bytes
+    std::string_view bytes;
+    std::string path;
+    TokenMeta meta;
+    std::optional<int64_t> wanted;  // tokens
+  };
+  static Text open(const std::string& directory, TokenSplit split);
+  TokenDataset(const Text& text, const TokenWindows& windows);
+
   const TokenWindows windows_;
   const TokenMeta meta_;
-  const MappedFile file_;
+  const std::shared_ptr<const void> owner_;
   const TokenView tokens_;
   int64_t size_;
 };

@@ -26,7 +26,7 @@ const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> all = {
       {"a", 6, 192, 3, 768, 64},         {"b", 12, 192, 3, 768, 64},
       {"c", 12, 384, 6, 1536, 64},       {"base", 12, 768, 12, 3072, 64},
-      {"large", 24, 1024, 16, 4096, 64},
+      {"large", 24, 1024, 16, 4096, 64}, {"tiny", 2, 48, 3, 96, 16},
   };
   return all;
 }

@@ -16,7 +16,8 @@ struct Architecture {
   int64_t depth, dim, heads, mlp_dim, dim_head;
 };
 
-/// The paper's A, B and C, and two larger ones: names "a", "b", "c", "base", "large".
+/// The paper's A, B and C, two larger ones, and one to try things out with: names "a", "b", "c",
+/// "base", "large", "tiny".
 const std::vector<Architecture>& architectures();
 
 /// "vit-a", "vit-b"… "gpt-large": every family with every architecture.

@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include "commands.h"
+#include "model_flags.h"
+#include "reproduce.h"
+#include "translution/core/cpu_info.h"
+#include "translution/core/error.h"
+#include "translution/data/settings.h"
+#include "translution/train/options.h"
+
+namespace translution::cli {
+namespace {
+
+constexpr int64_t kMaxThreads = 1024, kMostSeed = int64_t{1} << 40;
+constexpr double kMostMemory = 1e6;  // GB
+constexpr const char* kFooter =
+    "DIR gets results.json, table.md (the paper's figures and ours side by side), curves/ and\n"
+    "report.html; they are written anew after every evaluation. Runs lie in DIR/runs, or where\n"
+    "--runs says: tables that share it share trainings. What is finished is not trained again, "
+    "and\n"
+    "what was stopped goes on. Settings of training may be given as for `translution train`; what\n"
+    "differs from the whole recipe stands in the table.\n"
+    "\n"
+    "Examples:\n"
+    "  translution reproduce mnist --budget quick --out out/mnist\n"
+    "  translution reproduce mnist --budget desk --rows vit-a/12 --dry-run\n"
+    "  translution reproduce mnist --budget desk --rows 1,2 --seeds 0,1 --out out/mnist\n"
+    "  translution reproduce relative_dim --budget desk --data images:data/flowers --out out/dim\n"
+    "  translution reproduce gpt --rows 6,9 --one-step --out out/gpt";
+
+// Settings of training and data that a call may set; seeds and places have options of their own.
+std::vector<SettingGroup<TrainOptions>> train_flags() {
+  auto groups = train_settings();
+  for (auto& group : groups)
+    group.settings.erase(
+        std::remove_if(group.settings.begin(), group.settings.end(),
+                       [](const auto& setting) { return std::string(setting.name) == "seed"; }),
+        group.settings.end());
+  return groups;
+}
+
+std::vector<SettingGroup<DataOptions>> data_flags() {
+  auto groups = data_settings();
+  constexpr const char* kTaken[] = {"placement", "train-limit", "eval-limit"};
+  for (auto& group : groups)
+    group.settings.erase(std::remove_if(group.settings.begin(), group.settings.end(),
+                                        [&](const auto& setting) {
+                                          return std::find(std::begin(kTaken), std::end(kTaken),
+                                                           std::string(setting.name)) ==
+                                                 std::end(kTaken);
+                                        }),
+                         group.settings.end());
+  return groups;
+}
+
+struct ReproduceFlags {
+  explicit ReproduceFlags(CLI::App& command) : settings(command) {
+    command.add_option("TABLE", table, "mnist, imagenet, gpt…; see `translution list`")->required();
+    budget = option(command, "--budget", choices(kBudgets), "how much is spent on it (quick)");
+    rows = option(command, "--rows", "LIST", "as in 1,3-5, vit-a/12 or alpha_translution (all)");
+    seeds = option(command, "--seeds", "LIST", "one row for each, as in 0,1,2 (0)");
+    data = option(command, "--data", "KIND:WHERE", "what to learn from (the budget's)");
+    out = option(command, "--out", "DIR", "where results go");
+    runs = option(command, "--runs", "DIR", "where the trainings lie (DIR/runs)");
+    threads = option(command, "--threads", "N", "all that this process may run on, unless given");
+    memory = option(command, "--memory", "GB", "that --one-step may take (20)");
+    command.add_flag("--dry-run", dry_run, "print the plan with time and memory, and stop")
+        ->disable_flag_override();
+    command
+        .add_flag("--one-step", one_step,
+                  "one step of training at the paper's batch instead, with its memory")
+        ->disable_flag_override();
+    settings.add(data_flags());
+    settings.add(train_flags());
+  }
+
+  static CLI::Option* option(CLI::App& command, const char* name, const std::string& wants,
+                             const char* help) {
+    return command.add_option(name)->type_name(wants)->description(help);
+  }
+
+  SettingFlags settings;
+  std::string table;
+  const CLI::Option *budget, *rows, *seeds, *data, *out, *runs, *threads, *memory;
+  bool dry_run = false, one_step = false;
+};
+
+std::string text_or(const CLI::Option& option, const std::string& fallback) {
+  return option.count() > 0 ? value_of(option).text : fallback;
+}
+
+PlanRequest request_of(const ReproduceFlags& flags) {
+  PlanRequest request;
+  request.table = paper_table(flags.table).name;  // refuses what is none
+  if (flags.budget->count() > 0) request.budget = value_of(*flags.budget).one_of(kBudgets);
+  if (flags.rows->count() > 0) request.rows = value_of(*flags.rows).words();
+  if (flags.seeds->count() > 0) {
+    request.seeds.clear();
+    for (const auto& word : value_of(*flags.seeds).words())
+      request.seeds.push_back(Value{"--seeds", word}.number(0, kMostSeed));
+  }
+  request.data = text_or(*flags.data, "");
+  request.settings = flags.settings.given();
+  return request;
+}
+
+ReproduceCall call_of(const ReproduceFlags& flags) {
+  ReproduceCall call;
+  call.request = request_of(flags);
+  require(flags.dry_run || flags.out->count() > 0,
+          "--out is missing; wanted a directory for the results");
+  call.out = text_or(*flags.out, "");
+  call.runs = text_or(*flags.runs, call.out + "/runs");
+  call.threads = static_cast<int>(number_or(usable_cores(), *flags.threads, kMaxThreads));
+  if (flags.memory->count() > 0) call.memory_gb = value_of(*flags.memory).real(0, kMostMemory);
+  return call;
+}
+
+void run_reproduce(const ReproduceFlags& flags) {
+  require(!(flags.dry_run && flags.one_step), "--dry-run and --one-step do not go together");
+  const auto call = call_of(flags);
+  if (flags.dry_run)
+    show_plan(call);
+  else if (flags.one_step)
+    reproduce_steps(call);
+  else
+    reproduce_table(call);
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& program) {
+  auto* command = program.add_subcommand(
+      "reproduce", "A table of the paper: train its rows, and put both figures side by side");
+  const auto flags = std::make_shared<ReproduceFlags>(*command);
+  command->footer(kFooter);
+  command->callback([flags] { run_reproduce(*flags); });
+}
+
+}  // namespace translution::cli

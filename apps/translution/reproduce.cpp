@@ -1,0 +1,274 @@
+#include "reproduce.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "progress.h"
+#include "report_data.h"
+#include "table.h"
+#include "training_run.h"
+#include "translution/core/error.h"
+#include "translution/io/atomic_file.h"
+#include "translution/io/file.h"
+#include "translution/models/cost.h"
+#include "translution/reproduce/cuts.h"
+#include "translution/reproduce/markdown.h"
+#include "translution/reproduce/run_record.h"
+#include "translution/train/checkpoint.h"
+#include "version.h"
+
+namespace translution::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ---------------------------------------------------------------------------------- the plan
+
+DataFacts facts_of(const DataSource& source) {
+  return {source.train->size(), source.evaluation.front().dataset->size(),
+          source.channels,      static_cast<int64_t>(source.classes.size()),
+          source.image,         source.vocabulary};
+}
+
+// A training of the plan, how far it is, and what is still to come.
+struct Task {
+  const Training* training;
+  std::string directory;
+  int64_t step;  // of the newest checkpoint
+  Forecast forecast;
+
+  bool finished() const { return step == training->steps; }
+  double seconds_left() const {
+    return forecast.seconds * static_cast<double>(training->steps - step) /
+           static_cast<double>(training->steps);
+  }
+};
+
+// What the log of a begun training says about the share of SGEMM that it reaches; 0: nothing.
+double share_in_log(const std::string& directory) {
+  const std::string path = directory + "/metrics.jsonl";
+  if (!fs::exists(path)) return 0;
+  double share = 0;
+  for (const auto& moment : read_metrics(path))
+    for (const auto& [name, value] : moment.values)
+      if (name == "share_of_sgemm") share = value;
+  return share;
+}
+
+std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan,
+                             const DataFacts& facts, double sgemm) {
+  std::vector<Task> tasks;
+  for (const auto& training : plan.trainings) {
+    const std::string directory = call.runs + "/" + training.name;
+    const auto steps = list_steps(directory + "/checkpoints");
+    tasks.push_back({&training, directory, steps.empty() ? 0 : steps.front(),
+                     forecast(training, facts, sgemm, share_in_log(directory))});
+  }
+  return tasks;
+}
+
+std::string state_of(const Task& task) {
+  if (task.finished()) return "finished";
+  return task.step == 0 ? "" : fmt::format("goes on after step {}", grouped(task.step));
+}
+
+void print_tasks(const std::vector<Task>& tasks) {
+  Table table({{"training"},
+               {"parameters", Align::right},
+               {"steps", Align::right},
+               {"batch", Align::right},
+               {"time", Align::right},
+               {"memory", Align::right},
+               {"state"}});
+  double seconds = 0;
+  for (const auto& task : tasks) {
+    const auto& training = *task.training;
+    table.add({training.name, grouped(model_cost(training.model).parameters),
+               grouped(training.steps), grouped(training.train.batch),
+               duration_text(task.seconds_left()), in_bytes(task.forecast.bytes), state_of(task)});
+    seconds += task.seconds_left();
+  }
+  fmt::print("{}\n{} to go, as far as can be told\n", table.str(), duration_text(seconds));
+}
+
+void print_rows(const ReproducePlan& plan) {
+  fmt::print("\n{}\n\n", plan.table.title);
+  Table table({{"row", Align::right}, {"model"}, {"method"}, {""}, {"cut"}});
+  for (const auto& row : plan.rows) {
+    const auto described = describe_row(plan, row);
+    std::string cuts;
+    for (const auto& cut : row.cuts) cuts += (cuts.empty() ? "" : "; ") + cut;
+    table.add({std::to_string(row.number), described.model, described.method, described.variant,
+               cuts.empty() ? "nothing" : cuts});
+  }
+  fmt::print("{}\n", table.str());
+  std::fflush(stdout);
+}
+
+// ------------------------------------------------------------------------------- what is written
+
+// The curves of a run without what depends on the time.
+void write_curves(const std::string& run, const std::string& path) {
+  std::string csv = "step,epoch,split,name,value\n";
+  for (const auto& moment : read_metrics(run + "/metrics.jsonl"))
+    for (const auto& [name, value] : moment.values)
+      if (name == "loss" || name == "top1" || name == "top5" || name == "perplexity")
+        csv +=
+            fmt::format("{},{},{},{},{}\n", moment.step, moment.epoch, moment.split, name, value);
+  write_file_atomically(path, csv);
+}
+
+void write_report(const ReproduceCall& call, const ReproducePlan& plan) {
+  ReportData data;
+  data.title = plan.table.title;
+  data.subtitle = fmt::format("budget {}", name_of(kBudgets, plan.budget));
+  for (const auto& training : plan.trainings) {
+    const std::string run = call.runs + "/" + training.name;
+    if (fs::exists(run + "/checkpoints/last")) data.runs.push_back(describe_run(run, true));
+  }
+  if (!data.runs.empty()) write_file_atomically(call.out + "/report.html", make_report(data));
+}
+
+Results write_all(const ReproduceCall& call, const ReproducePlan& plan) {
+  fs::create_directories(call.out + "/curves");
+  for (const auto& training : plan.trainings) {
+    const std::string run = call.runs + "/" + training.name;
+    if (fs::exists(run + "/metrics.jsonl"))
+      write_curves(run, call.out + "/curves/" + training.name + ".csv");
+  }
+  return write_results(call, collect_results(plan, call.runs, [&](const PlanRow& row) {
+                         return row_command(call, row, "");
+                       }));
+}
+
+// ------------------------------------------------------------------------------------ training
+
+// The progress of all trainings together, in milliseconds of the forecast.
+class Overall {
+ public:
+  explicit Overall(const std::vector<Task>& tasks) : progress_(total(tasks), stderr) {}
+
+  TrainEvents events_of(const Task& task, const std::string& place,
+                        const std::function<void()>& write) {
+    TrainEvents events;
+    events.message = [this](const std::string& line) { progress_.message(line); };
+    events.step = [=, &task](int64_t step, const Metrics& latest) {
+      progress_.update(done_ + milliseconds(task, step - task.step),
+                       place + "  " + metrics_text(latest));
+    };
+    events.metrics = [=, &task](const Metrics& metrics) {
+      if (metrics.split == "train") return;
+      progress_.message(fmt::format("{}: step {} of {}, {}: {}", task.training->name,
+                                    grouped(metrics.step), grouped(task.training->steps),
+                                    metrics.split, metrics_text(metrics)));
+      write();
+    };
+    return events;
+  }
+  void start(const std::string& place) { progress_.update(done_, place); }
+  void finish(const Task& task) { done_ += milliseconds(task, task.training->steps - task.step); }
+
+ private:
+  static int64_t milliseconds(const Task& task, int64_t steps) {
+    return static_cast<int64_t>(1e3 * task.forecast.seconds * static_cast<double>(steps) /
+                                static_cast<double>(task.training->steps));
+  }
+  static int64_t total(const std::vector<Task>& tasks) {
+    int64_t sum = 0;
+    for (const auto& task : tasks) sum += milliseconds(task, task.training->steps - task.step);
+    return std::max<int64_t>(sum, 1);
+  }
+
+  Progress progress_;
+  int64_t done_ = 0;
+};
+
+void train_task(const ReproduceCall& call, const Task& task, double sgemm, TrainEvents events) {
+  const auto& training = *task.training;
+  fs::create_directories(task.directory);
+  write_run_record(task.directory, {machine_text(call.threads), kCommit});
+  const auto source = open_data(training.data);
+  const auto reached =
+      train_in(source, {{training.model, training.data, training.train, call.threads},
+                        task.directory,
+                        /*resume=*/true,
+                        sgemm,
+                        std::move(events),
+                        {}});
+  if (!reached.done)
+    throw std::runtime_error(
+        fmt::format("stopped after step {} of {}; the checkpoint is saved: "
+                    "the same command goes on from there",
+                    reached.step, training.name));
+}
+
+}  // namespace
+
+std::string row_command(const ReproduceCall& call, const PlanRow& row, const std::string& mode) {
+  const auto& request = call.request;
+  auto command =
+      fmt::format("translution reproduce {} --budget {} --rows {} --seeds {}", request.table,
+                  name_of(kBudgets, request.budget), row.number, row.seed);
+  if (!request.data.empty()) command += " --data " + request.data;
+  for (const auto& [name, text] : request.settings) command += " --" + name + " " + text;
+  return command + mode + " --out " + call.out;
+}
+
+Results write_results(const ReproduceCall& call, const Results& fresh) {
+  fs::create_directories(call.out);
+  const std::string path = call.out + "/results.json";
+  auto results = fresh;
+  if (fs::exists(path)) {
+    const auto older = parse_results(read_file(path), path);
+    ensure(older.table == fresh.table, path, ": holds results of ", older.table,
+           "; use another --out");
+    results = merge_results(older, fresh);
+  }
+  write_file_atomically(path, to_json(results).dump(1) + "\n");
+  write_file_atomically(call.out + "/table.md", markdown_table(results));
+  return results;
+}
+
+void show_plan(const ReproduceCall& call) {
+  at::set_num_threads(call.threads);
+  DataFacts facts;
+  const auto data = data_of(call.request);
+  try {
+    facts = facts_of(open_data(data));
+  } catch (const std::runtime_error& error) {
+    const auto whole = paper_data(subject_of(paper_table(call.request.table).rows.front().model));
+    facts = whole.facts;
+    fmt::print("{}\nThe plan counts with {} instead.\n", error.what(), whole.name);
+  }
+  const auto plan = make_plan(call.request, facts);
+  print_rows(plan);
+  print_tasks(make_tasks(call, plan, facts, sgemm_rate(call.threads)));
+}
+
+void reproduce_table(const ReproduceCall& call) {
+  at::set_num_threads(call.threads);
+  const auto facts = facts_of(open_data(data_of(call.request)));
+  const auto plan = make_plan(call.request, facts);
+  const double sgemm = sgemm_rate(call.threads);
+  const auto tasks = make_tasks(call, plan, facts, sgemm);
+  print_rows(plan);
+  print_tasks(tasks);
+  std::fflush(stdout);
+  Overall overall(tasks);
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    if (tasks[t].finished()) continue;
+    const auto place = fmt::format("{} of {}", t + 1, tasks.size());
+    overall.start(place);
+    train_task(call, tasks[t], sgemm,
+               overall.events_of(tasks[t], place, [&] { write_all(call, plan); }));
+    overall.finish(tasks[t]);
+  }
+  const auto results = write_all(call, plan);
+  write_report(call, plan);
+  fmt::print("\n{}\n{}/results.json, table.md, curves and report.html\n", markdown_table(results),
+             call.out);
+}
+
+}  // namespace translution::cli

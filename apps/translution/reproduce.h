@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "translution/reproduce/plan.h"
+#include "translution/reproduce/results.h"
+
+namespace translution::cli {
+
+/// A table of the paper, to be reproduced.
+struct ReproduceCall {
+  PlanRequest request;
+  std::string out;   ///< results, table, curves and report go here
+  std::string runs;  ///< run directories go here
+  int threads = 1;
+  double memory_gb = 20;  ///< that one step may take
+};
+
+/// The plan, printed: trainings with time and memory, and what is cut. Nothing is trained. Where
+/// the data is missing, it is counted as the paper has it.
+void show_plan(const ReproduceCall& call);
+/// Trains what is not trained yet. Results are written after every evaluation.
+void reproduce_table(const ReproduceCall& call);
+/// One step of training at the paper's batch for each row.
+void reproduce_steps(const ReproduceCall& call);
+
+/// Writes results.json and table.md: the fresh rows over those that are there already.
+Results write_results(const ReproduceCall& call, const Results& fresh);
+/// The command that makes this row again.
+std::string row_command(const ReproduceCall& call, const PlanRow& row, const std::string& mode);
+
+}  // namespace translution::cli

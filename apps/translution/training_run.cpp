@@ -1,0 +1,88 @@
+#include "training_run.h"
+
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "measure.h"
+#include "table.h"
+#include "translution/core/cpu_info.h"
+#include "translution/core/random.h"
+#include "translution/data/settings.h"
+#include "translution/io/atomic_file.h"
+#include "translution/models/settings.h"
+#include "translution/train/config.h"
+#include "version.h"
+
+namespace translution::cli {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+// What must not change when a run is resumed.
+SettingTexts run_texts(const TrainingSettings& settings) {
+  auto texts = model_texts(settings.model);
+  for (auto& entry : texts_of(data_settings(), settings.data)) texts.push_back(entry);
+  texts.emplace_back("seed", std::to_string(settings.train.seed));
+  texts.emplace_back("batch", std::to_string(settings.train.batch));
+  return texts;
+}
+
+void write_config(const TrainingSettings& settings, const std::string& out) {
+  const std::vector<std::string> comments = {
+      fmt::format("translution {} ({}), LibTorch {}, {}, {} threads", kVersion, kCommit,
+                  kTorchVersion, name_of(kIsas, chosen_isa()), settings.threads)};
+  write_file_atomically(
+      out + "/config.toml",
+      format_config(comments, {{"model", model_texts(settings.model)},
+                               {"data", texts_of(data_settings(), settings.data)},
+                               {"train", texts_of(train_settings(), settings.train)}}));
+}
+
+void stop_at_signals() {
+  std::signal(SIGINT, [](int) { stop_requested = true; });
+  std::signal(SIGTERM, [](int) { stop_requested = true; });
+}
+
+}  // namespace
+
+Reached train_in(const DataSource& source, const TrainingCall& call) {
+  const auto& settings = call.settings;
+  torch::manual_seed(Random({settings.train.seed}).bits());
+  Network network(settings.model);
+  Trainer trainer(network, source,
+                  {settings.train, call.out, run_texts(settings), call.sgemm_gflops, call.events});
+  if (call.resume) trainer.resume();
+  write_config(settings, call.out);  // not earlier: a run that these do not fit keeps its own
+  if (call.started) call.started(trainer.step());
+  stop_at_signals();
+  const bool done = trainer.run(stop_requested);
+  return {done, trainer.step()};
+}
+
+bool asked_to_stop() { return stop_requested; }
+
+double sgemm_rate(int threads) {
+  Sgemm sgemm(threads);
+  double best = 0;
+  for (int i = 0; i < 5; ++i) best = std::max(best, sgemm.gflops());
+  return best;
+}
+
+std::string metrics_text(const Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics.values) {
+    if (name == "top1" || name == "top5" || name == "share_of_sgemm")
+      text +=
+          fmt::format("  {} {:.2f} %", name == "share_of_sgemm" ? "of SGEMM" : name, 100 * value);
+    else if (name == "samples_per_s" || name == "tokens_per_s")
+      text += fmt::format("  {} {}/s", grouped(value), name.substr(0, name.find('_')));
+    else if (name == "loss" || name == "perplexity")
+      text += fmt::format("  {} {:.4g}", name, value);
+  }
+  return text.empty() ? text : text.substr(2);
+}
+
+}  // namespace translution::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+
+#include "translution/data/sources.h"
+#include "translution/models/options.h"
+#include "translution/train/trainer.h"
+
+namespace translution::cli {
+
+/// All that decides a run.
+struct TrainingSettings {
+  ModelOptions model;
+  DataOptions data;
+  TrainOptions train;
+  int threads = 1;
+};
+
+struct TrainingCall {
+  TrainingSettings settings;
+  std::string out;  ///< the run directory
+  bool resume = false;
+  double sgemm_gflops = 0;
+  TrainEvents events;
+  std::function<void(int64_t step)> started;  ///< told after which step the run goes on
+};
+
+struct Reached {
+  bool done;  ///< false: stopped by a signal, after a checkpoint was saved
+  int64_t step;
+};
+
+/// Trains in the run directory, with config.toml beside the log, until it is done or SIGINT or
+/// SIGTERM comes.
+Reached train_in(const DataSource& source, const TrainingCall& call);
+
+/// Has a signal come that asks to stop?
+bool asked_to_stop();
+
+/// GFLOP/s of this machine, measured now.
+double sgemm_rate(int threads);
+
+/// "loss 0.31  1,840 samples/s": what a line of progress shows.
+std::string metrics_text(const Metrics& metrics);
+
+}  // namespace translution::cli

@@ -1,0 +1,218 @@
+// `translution reproduce` at settings that take seconds.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/apps/program.h"
+#include "tests/support/temp_dir.h"
+
+namespace translution {
+namespace {
+
+using nlohmann::json;
+using testing::get_bytes;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::TempDir;
+
+const std::string kSmall =
+    "reproduce mnist --rows 1,2 --steps 4 --batch 16 --train-limit 64 --eval-limit 32 --eval-every "
+    "2 --save-every 1 --log-every 2 --threads 1 --out ";
+
+// Without what depends on the time and the directory.
+json results_in(const std::string& out) {
+  auto results = json::parse(get_bytes(out + "/results.json"));
+  for (auto& row : results["rows"]) {
+    row.erase("command");
+    for (auto& run : row["runs"]) run.erase("seconds");
+  }
+  return results;
+}
+
+const json& undisturbed() {
+  static const json results = [] {
+    const TempDir directory;
+    const auto outcome = run(kSmall + directory / "out");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return results_in(directory / "out");
+  }();
+  return results;
+}
+
+TEST(Reproduce, WritesPaperAndOursForEveryFigure) {
+  const auto& results = undisturbed();
+  ASSERT_EQ(results["rows"].size(), 2);
+  for (const auto& row : results["rows"]) {
+    ASSERT_EQ(row["figures"].size(), 3);
+    for (const auto& figure : row["figures"]) {
+      EXPECT_TRUE(figure["ours"].is_number()) << figure;
+      EXPECT_TRUE(figure["paper"].is_number()) << figure;
+      EXPECT_EQ(figure["step"], 4);
+    }
+    ASSERT_EQ(row["runs"].size(), 2);
+    for (const auto& training : row["runs"]) {
+      EXPECT_TRUE(training["finished"]);
+      EXPECT_EQ(training["seen"], 64);
+    }
+    EXPECT_THAT(row["cuts"].dump(), HasSubstr("vit-tiny/12 instead of vit-a/12"));
+  }
+}
+
+TEST(Reproduce, LeavesTableCurvesReportAndRuns) {
+  const TempDir directory;
+  const auto outcome = run(kSmall + directory / "out");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(get_bytes(directory / "out/report.html"), HasSubstr("<svg"));
+  const auto table = get_bytes(directory / "out/table.md");
+  EXPECT_THAT(table, HasSubstr("| 18.18 | **"));
+  EXPECT_THAT(outcome.out, HasSubstr(table));
+  EXPECT_EQ(testing::names_in(directory / "out/curves").size(), 4);
+  EXPECT_EQ(testing::names_in(directory / "out/runs").size(), 4);
+}
+
+TEST(Reproduce, GoesOnAfterAKillWithTheSameResults) {
+  for (const char* call : {"300", "1500", "2500"}) {
+    const TempDir directory;
+    const std::string out = directory / "out";
+    EXPECT_EQ(run(kSmall + out, std::string("TRANSLUTION_WRITE_FAULT=kill:") + call).code, -1)
+        << call;
+    const auto outcome = run(kSmall + out);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(results_in(out), undisturbed()) << call;
+  }
+}
+
+TEST(Reproduce, WhatIsFinishedIsNotTrainedAgain) {
+  const TempDir directory;
+  const std::string out = directory / "out";
+  EXPECT_EQ(run(kSmall + out).code, 0);
+  const auto before = get_bytes(out + "/results.json");
+  const auto outcome = run(kSmall + out);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("finished"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("step")));
+  EXPECT_EQ(get_bytes(out + "/results.json"), before);
+}
+
+TEST(Reproduce, OtherRowsJoinThoseThatAreThere) {
+  const TempDir directory;
+  const std::string first =
+      "reproduce position_encodings --steps 2 --batch 8 --train-limit 16 --eval-limit 8 --threads "
+      "1 "
+      "--out " +
+      directory / "out";
+  EXPECT_EQ(run(first + " --rows 3").code, 0);
+  EXPECT_EQ(run(first + " --rows rotary").code, 0);
+  const auto rows = results_in(directory / "out")["rows"];
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows[0]["method"], "relative_key");
+  EXPECT_EQ(rows[1]["method"], "rotary");
+  EXPECT_EQ(rows[1]["figures"].size(), 2);
+}
+
+TEST(Reproduce, TablesShareTrainings) {
+  const TempDir directory;
+  const std::string more =
+      " --steps 2 --batch 8 --train-limit 16 --eval-limit 8 --threads 1 --runs " +
+      directory / "runs" + " --out " + directory.path() + "/";
+  EXPECT_EQ(run("reproduce mnist --rows 2" + more + "mnist").code, 0);
+  const auto outcome = run("reproduce relative_vs_absolute --rows 1" + more + "absolute");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(testing::names_in(directory / "runs").size(), 2);
+  EXPECT_EQ(results_in(directory / "mnist")["rows"][0]["runs"],
+            results_in(directory / "absolute")["rows"][0]["runs"]);
+}
+
+TEST(Reproduce, LearnsTheBuiltInText) {
+  const TempDir directory;
+  const auto outcome =
+      run("reproduce gpt --rows 2 --steps 2 --batch 2 --eval-limit 2 --threads 1 --out " +
+          directory / "out");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto row = results_in(directory / "out")["rows"][0];
+  EXPECT_EQ(row["figures"][0]["name"], "perplexity");
+  EXPECT_GT(row["figures"][0]["ours"], 1);
+  EXPECT_EQ(row["runs"][0]["seen"], 2 * 2 * 160);
+}
+
+TEST(Reproduce, ADryRunPrintsThePlanAndWritesNothing) {
+  const TempDir directory;
+  const auto outcome = run("reproduce mnist --rows 2 --dry-run --out " + directory / "out");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("vit-tiny-12-alpha_translution-dynamic-seed0-"));
+  EXPECT_THAT(outcome.out, HasSubstr("vit-tiny/12 instead of vit-a/12"));
+  EXPECT_THAT(outcome.out, HasSubstr(" to go, as far as can be told\n"));
+  EXPECT_THAT(testing::names_in(directory.path()), IsEmpty());
+}
+
+TEST(Reproduce, ADryRunWithoutTheDataCountsWithThePapers) {
+  const auto outcome = run("reproduce imagenet --budget paper --rows 1 --dry-run");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("The plan counts with ImageNet-1K instead.\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("1,501,200"));  // 300 passes of 5,004 steps
+}
+
+TEST(Reproduce, OneStepOfARowHasTimeAndMemory) {
+  const TempDir directory;
+  const auto outcome =
+      run("reproduce gpt --rows 1 --one-step --threads 1 --out " + directory / "out");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto step = results_in(directory / "out")["rows"][0]["one_step"];
+  EXPECT_EQ(step["batch"], 8);
+  EXPECT_NEAR(step["loss"].get<double>(), std::log(50257), 1);
+  EXPECT_GT(step["peak_bytes"], 16 * 21995904);  // weights, gradients and moments
+  EXPECT_THAT(get_bytes(directory / "out/table.md"), HasSubstr("One step of training:"));
+}
+
+TEST(Reproduce, OneStepThatDoesNotFitIsRefused) {
+  const TempDir directory;
+  const auto outcome =
+      run("reproduce gpt --rows 9 --one-step --memory 5 --out " + directory / "out");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("gpt-c-160 with translution: a step takes "));
+  EXPECT_THAT(outcome.err, HasSubstr(" at least; wanted no more than --memory, 5 GB\n"));
+}
+
+TEST(Reproduce, RefusesCallsThatMakeNoSense) {
+  const WrongCall calls[] = {
+      {"reproduce mnist", "--out is missing; wanted a directory for the results"},
+      {"reproduce minst --out x", "unknown table 'minst'; did you mean 'mnist'?"},
+      {"reproduce mnist --budget deks --dry-run", "unknown budget 'deks'; did you mean 'desk'?"},
+      {"reproduce mnist --rows 9 --dry-run",
+       "rows: '9' names none of the 6 rows of mnist; wanted numbers such as 1,3-5, a model or a "
+       "method"},
+      {"reproduce mnist --seeds 0,x --dry-run", "--seeds wants a whole number, got 'x'"},
+      {"reproduce mnist --epochs 0 --dry-run", "--epochs wants 1 to 1099511627776, got 0"},
+      {"reproduce mnist --dry-run --one-step --out x",
+       "--dry-run and --one-step do not go together"},
+      {"reproduce mnist --one-step --out x",
+       "--one-step: the paper could train all rows of mnist; name some with --rows"},
+      {"reproduce gpt --data digits:64 --dry-run", "gpt wants text: --data tokens:DIR, got images"},
+      {"reproduce mnist --seed 3 --dry-run", "unknown option --seed; did you mean --seeds?"},
+  };
+  for (const auto& call : calls) expect_refused(call);
+}
+
+// ------------------------------------------------------------------------------------- results
+
+TEST(ResultsCommand, FillsInAndChecks) {
+  const TempDir directory;
+  EXPECT_EQ(run(kSmall + directory / "out").code, 0);
+  std::filesystem::create_directories(directory / "results");
+  std::filesystem::copy(directory / "out/results.json", directory / "results/mnist.json");
+  const std::string document = directory / "doc.md";
+  testing::put_bytes(document, "<!-- results mnist -->\n<!-- end of results -->\n");
+  const std::string arguments = "results " + directory / "results" + " " + document;
+  const auto stale = run(arguments + " --check");
+  EXPECT_EQ(stale.code, 1);
+  EXPECT_THAT(stale.err, HasSubstr("doc.md: its tables are not what "));
+  EXPECT_EQ(run(arguments).out, document + "\n");
+  EXPECT_THAT(get_bytes(document), HasSubstr(get_bytes(directory / "out/table.md")));
+  EXPECT_EQ(run(arguments + " --check").code, 0);
+}
+
+}  // namespace
+}  // namespace translution

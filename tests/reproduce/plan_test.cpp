@@ -1,0 +1,190 @@
+#include "translution/reproduce/plan.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "translution/reproduce/cuts.h"
+
+namespace translution {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const DataFacts kDigits{60000, 10000, 1, 10, {84, 84}, 0};
+
+DataFacts facts_for(const std::string& table) {
+  return paper_data(subject_of(paper_table(table).rows.front().model)).facts;
+}
+
+ReproducePlan plan_of(const std::string& table, Budget budget, std::vector<std::string> rows = {},
+                      const DataFacts& facts = kDigits) {
+  return make_plan({table, budget, std::move(rows)}, facts);
+}
+
+std::set<std::string> trainings_of(const ReproducePlan& plan) {
+  std::set<std::string> names;
+  for (const auto& training : plan.trainings) names.insert(training.name);
+  return names;
+}
+
+std::string refusal(const PlanRequest& request, const DataFacts& facts = kDigits) {
+  try {
+    make_plan(request, facts);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Plan, EveryTableHasAllItsRowsAndFigures) {
+  for (const auto& name : paper_table_names()) {
+    const auto plan = plan_of(name, Budget::paper, {}, facts_for(name));
+    ASSERT_EQ(plan.rows.size(), plan.table.rows.size()) << name;
+    for (const auto& row : plan.rows) {
+      ASSERT_EQ(row.figures.size(), row.paper.results.size()) << name;
+      for (size_t f = 0; f < row.figures.size(); ++f) {
+        EXPECT_EQ(row.figures[f].name, row.paper.results[f].first);
+        EXPECT_EQ(row.figures[f].paper, row.paper.results[f].second);
+        EXPECT_LT(row.figures[f].training, plan.trainings.size());
+      }
+    }
+  }
+}
+
+TEST(Plan, TheWholeRecipeOnThePapersDataCutsNothing) {
+  for (const auto& name : paper_table_names())
+    for (const auto& row : plan_of(name, Budget::paper, {}, facts_for(name)).rows)
+      EXPECT_THAT(row.cuts, IsEmpty()) << name << " row " << row.number;
+}
+
+TEST(Plan, OneStaticTrainingServesTwoFigures) {
+  const auto plan = plan_of("mnist", Budget::desk, {"2"});
+  ASSERT_EQ(plan.trainings.size(), 2);
+  const auto& figures = plan.rows.front().figures;
+  EXPECT_EQ(figures[0].training, figures[2].training);  // static_static and static_dynamic
+  EXPECT_NE(figures[0].training, figures[1].training);
+  EXPECT_EQ(figures[0].set, "static");
+  EXPECT_EQ(figures[2].set, "dynamic");
+  const auto& still = plan.trainings[figures[0].training];
+  EXPECT_EQ(still.data.train_on, Placement::still);
+  EXPECT_EQ(still.data.eval_on.size(), 2);
+  EXPECT_EQ(plan.trainings[figures[1].training].data.train_on, Placement::moved);
+}
+
+TEST(Plan, MovingImagesComeFirstForAllRows) {
+  const auto plan = plan_of("mnist", Budget::desk, {"1-2"});
+  ASSERT_EQ(plan.trainings.size(), 4);
+  for (size_t t = 0; t < 4; ++t)
+    EXPECT_EQ(plan.trainings[t].data.train_on, t < 2 ? Placement::moved : Placement::still);
+}
+
+TEST(Plan, TablesShareTrainingsByTheirNames) {
+  const auto mnist = trainings_of(plan_of("mnist", Budget::desk, {"2"}));
+  EXPECT_EQ(trainings_of(plan_of("relative_vs_absolute", Budget::desk, {"1"})), mnist);
+  EXPECT_EQ(trainings_of(plan_of("input_position_embedding", Budget::desk, {"1"})), mnist);
+  EXPECT_EQ(trainings_of(plan_of("position_encodings", Budget::desk, {"8"})),
+            trainings_of(plan_of("relative_dim", Budget::desk, {"7"})));
+}
+
+TEST(Plan, OtherSettingsAndSeedsHaveOtherNamesAndTheCourseOfARunHasNone) {
+  const auto names = [](const PlanRequest& request) {
+    return trainings_of(make_plan(request, kDigits));
+  };
+  PlanRequest request{"mnist", Budget::desk, {"2"}};
+  const auto usual = names(request);
+  request.settings = {{"log-every", "7"}, {"save-every", "9"}, {"workers", "0"}};
+  EXPECT_EQ(names(request), usual);
+  request.settings = {{"epochs", "6"}};
+  EXPECT_NE(names(request), usual);
+  request.settings.clear();
+  request.seeds = {1};
+  EXPECT_NE(names(request), usual);
+  request.seeds = {0, 1};
+  EXPECT_EQ(names(request).size(), 4);
+}
+
+TEST(Plan, WhatTheDeskCutsIsNamed) {
+  EXPECT_THAT(
+      plan_of("mnist", Budget::desk, {"1"}).rows.front().cuts,
+      ElementsAre("5 of 20 passes", "batch 64 instead of 256", "warmup 250 instead of 200"));
+  const auto image = plan_of("position_encodings", Budget::desk, {"8"}).rows.front();
+  EXPECT_THAT(image.cuts, Contains("data mnist:/usr/share/datasets/fashion-mnist instead of "
+                                   "ImageNet-1K"));
+  EXPECT_THAT(image.cuts, Contains("vit-a/12 instead of vit-a/56"));
+  EXPECT_THAT(image.cuts, Contains("84x84 instead of 224x224 pixels"));
+  EXPECT_THAT(image.cuts, Contains("10 instead of 1,000 classes"));
+  EXPECT_THAT(image.cuts, Contains("1 of 300 passes"));
+}
+
+TEST(Plan, WhatACallCutsIsNamed) {
+  PlanRequest request{"mnist", Budget::paper, {"1"}};
+  request.settings = {{"steps", "1200"}, {"eval-limit", "100"}, {"placement", "fresh"}};
+  EXPECT_THAT(make_plan(request, {500, 100, 1, 10, {84, 84}, 0}).rows.front().cuts,
+              ElementsAre("500 of 60,000 images", "evaluated on 100", "another place in every pass",
+                          "1,200 steps instead of 20 passes"));
+}
+
+TEST(Plan, ImagesOnACanvasKeepTheNumberOfPatchesWherePatchSizesAreCompared) {
+  const auto plan = plan_of("imagenet", Budget::desk, {"1", "10", "19"});
+  EXPECT_EQ(plan.rows[0].model.name(), "vit-a/21");
+  EXPECT_EQ(plan.rows[1].model.name(), "vit-a/12");
+  EXPECT_EQ(plan.rows[2].model.name(), "vit-a/6");
+  EXPECT_EQ(plan.rows[0].model.grid(), plan.rows[0].paper.model.grid());
+}
+
+TEST(Plan, AFolderOfImagesDecidesOnlyTheClasses) {
+  PlanRequest request{"imagenet", Budget::desk, {"2"}};
+  request.data = "images:flowers";
+  const auto plan = make_plan(request, {800, 200, 3, 17, {224, 224}, 0});
+  EXPECT_EQ(plan.rows.front().model.name(), "vit-a/56");
+  EXPECT_EQ(plan.rows.front().model.classes, 17);
+  EXPECT_EQ(plan.rows.front().figures.front().set, "val");
+}
+
+TEST(Plan, QuickModelsAreSmall) {
+  EXPECT_EQ(plan_of("imagenet", Budget::quick, {"27"}).rows.front().model.name(), "vit-tiny/6");
+  const auto text = plan_of("gpt", Budget::quick, {"9"}, {100, 10, 1, 0, {}, 256});
+  EXPECT_EQ(text.rows.front().model.name(), "gpt-tiny-160");
+  EXPECT_EQ(text.rows.front().model.vocabulary, 256);
+}
+
+TEST(Plan, RowsAreNumbersRangesModelsOrMethods) {
+  const auto numbers = [](const std::vector<std::string>& words) {
+    std::vector<size_t> found;
+    for (const auto& row : plan_of("mnist", Budget::desk, words).rows) found.push_back(row.number);
+    return found;
+  };
+  EXPECT_THAT(numbers({}), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(numbers({"6", "2"}), ElementsAre(2, 6));
+  EXPECT_THAT(numbers({"2-4"}), ElementsAre(2, 3, 4));
+  EXPECT_THAT(numbers({"vit-a/7"}), ElementsAre(4, 5, 6));
+  EXPECT_THAT(numbers({"alpha_translution", "1"}), ElementsAre(1, 2, 5));
+}
+
+TEST(Plan, RefusesRowsAndDataThatDoNotFit) {
+  EXPECT_EQ(refusal({"mnist", Budget::desk, {"1", "7"}}),
+            "rows: '7' names none of the 6 rows of mnist; wanted numbers such as 1,3-5, a model or "
+            "a method");
+  EXPECT_EQ(refusal({"minst", Budget::desk}), "unknown table 'minst'; did you mean 'mnist'?");
+  EXPECT_EQ(refusal({"gpt", Budget::desk}), "gpt wants text: --data tokens:DIR, got images");
+  EXPECT_EQ(refusal({"mnist", Budget::desk}, {100, 10, 1, 0, {}, 256}),
+            "mnist wants images, got text");
+}
+
+TEST(Forecast, GrowsWithTheStepsAndFallsWithTheRate) {
+  PlanRequest request{"mnist", Budget::paper, {"2"}};
+  request.settings = {{"steps", "1000"}, {"eval-every", "1000"}};
+  const auto short_run = make_plan(request, kDigits).trainings.front();
+  request.settings["steps"] = "2000";
+  const auto long_run = make_plan(request, kDigits).trainings.front();
+  const auto one = forecast(short_run, kDigits, 200), two = forecast(long_run, kDigits, 200);
+  EXPECT_NEAR(two.seconds / one.seconds, 2, 1e-9);
+  EXPECT_EQ(two.bytes, one.bytes);
+  EXPECT_NEAR(forecast(short_run, kDigits, 400).seconds, one.seconds / 2, 1e-9);
+}
+
+}  // namespace
+}  // namespace translution

@@ -1,0 +1,162 @@
+#include "translution/reproduce/results.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/temp_dir.h"
+#include "translution/reproduce/markdown.h"
+#include "translution/reproduce/run_record.h"
+#include "translution/train/metrics.h"
+
+namespace translution::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const DataFacts kDigits{60000, 10000, 1, 10, {84, 84}, 0};
+
+// A log of a training of `steps` steps at 100 samples/s, with an evaluation at its end.
+void put_log(const std::string& runs, const Training& training, int64_t steps, double top1) {
+  const std::string run = runs + "/" + training.name;
+  std::filesystem::create_directories(run);
+  write_run_record(run, {"a machine, 2 threads", "commit abc"});
+  MetricsLog log(run);
+  log.add({steps / 2, 0.5, "train", {{"loss", 2.0}, {"samples_per_s", 50.0}}});
+  log.add({steps, 1.0, "train", {{"loss", 1.0}, {"samples_per_s", 100.0}}});
+  for (const char* set : {"static", "dynamic"})
+    log.add({steps, 1.0, set, {{"loss", 0.5}, {"top1", top1}, {"top5", 1.0}}});
+}
+
+// The mnist table at the desk, of which some trainings have a log.
+class CollectedResults : public ::testing::Test {
+ protected:
+  static ReproducePlan plan_of(std::vector<std::string> rows) {
+    return make_plan({"mnist", Budget::desk, std::move(rows)}, kDigits);
+  }
+  Results collect(const ReproducePlan& plan) const {
+    return collect_results(plan, runs_.path(), [](const PlanRow& row) {
+      return "translution reproduce mnist --rows " + std::to_string(row.number);
+    });
+  }
+  // Both trainings of each row, at their ends.
+  Results finished(const std::vector<double>& top1) const {
+    const auto plan = plan_of({"1-" + std::to_string(top1.size())});
+    for (size_t r = 0; r < plan.rows.size(); ++r)
+      for (const auto& figure : plan.rows[r].figures) {
+        const auto& training = plan.trainings[figure.training];
+        put_log(runs_.path(), training, training.steps, top1[r]);
+      }
+    return collect(plan);
+  }
+
+  const TempDir runs_;
+};
+
+TEST_F(CollectedResults, AreWhatTheLogsSay) {
+  const auto plan = plan_of({"2"});
+  const auto& moved = plan.trainings[plan.rows.front().figures[1].training];
+  put_log(runs_.path(), moved, moved.steps, 0.97312);
+  const auto results = collect(plan);
+  ASSERT_EQ(results.rows.size(), 1);
+  const auto& row = results.rows.front();
+  EXPECT_EQ(row.model, "vit-a/12");
+  EXPECT_EQ(row.method, "alpha_translution");
+  EXPECT_EQ(row.parameters, 4590634);
+  EXPECT_EQ(row.figures[1].ours, 97.312);
+  EXPECT_EQ(row.figures[1].paper, 97.31);
+  EXPECT_EQ(row.figures[0].ours, std::nullopt);  // the static training has not begun
+  const auto& run = row.runs[1];
+  EXPECT_TRUE(run.finished());
+  EXPECT_EQ(run.seen, moved.steps * 64);
+  EXPECT_EQ(run.machine, "a machine, 2 threads");
+  const double half = static_cast<double>(moved.steps / 2) * 64;
+  EXPECT_NEAR(run.seconds, half / 50 + (static_cast<double>(run.seen) - half) / 100, 1e-6);
+}
+
+TEST_F(CollectedResults, LeaveOutRowsThatHaveNotBegun) {
+  EXPECT_EQ(collect(plan_of({"1-3"})).rows.size(), 0);
+}
+
+TEST_F(CollectedResults, ComeBackFromTheirFile) {
+  auto results = finished({0.9, 0.97});
+  results.rows[1].one_step = StepResult{256, 4, 12.5, 19e9, 2.3, "random", "cmd", "m", "c"};
+  const auto text = to_json(results).dump(1);
+  EXPECT_EQ(to_json(parse_results(text, "f")).dump(1), text);
+}
+
+TEST_F(CollectedResults, RefuseOtherFilesWithTheirPath) {
+  for (const char* text : {"", "[]", "{\"table\": 3}", "{\"table\": \"mnist\", \"title\": \"\"}"})
+    EXPECT_THAT([&] { parse_results(text, "some.json"); },
+                ::testing::ThrowsMessage<std::runtime_error>(
+                    HasSubstr("some.json: is no results file of `translution reproduce`")));
+}
+
+TEST_F(CollectedResults, ReplaceTheSameRowsAndKeepTheOthers) {
+  auto older = finished({0.9, 0.95});
+  older.rows[1].one_step = StepResult{};
+  auto fresh = older;
+  fresh.rows.erase(fresh.rows.begin());
+  fresh.rows[0].one_step.reset();
+  fresh.rows[0].figures[1].ours = 96.0;
+  const auto merged = merge_results(older, fresh);
+  ASSERT_EQ(merged.rows.size(), 2);
+  EXPECT_EQ(merged.rows[0].number, 1);
+  EXPECT_EQ(merged.rows[1].figures[1].ours, 96.0);
+  EXPECT_TRUE(merged.rows[1].one_step.has_value());
+}
+
+// ------------------------------------------------------------------------------------ Markdown
+
+using MarkdownTable = CollectedResults;
+
+TEST_F(MarkdownTable, HasPaperAndOursSideBySide) {
+  const auto text = markdown_table(finished({0.93, 0.9731}));
+  EXPECT_THAT(text, HasSubstr("| static → dynamic %: paper | ours |"));
+  EXPECT_THAT(text, HasSubstr("| 97.31 | **97.31** |"));
+  EXPECT_THAT(text, HasSubstr("| 5 of 20 passes; batch 64 instead of 256; "));
+  EXPECT_THAT(text, HasSubstr("```sh\ntranslution reproduce mnist --rows 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("order is open")));
+}
+
+TEST_F(MarkdownTable, SaysWhatIsNotFinished) {
+  const auto plan = plan_of({"2"});
+  put_log(runs_.path(), plan.trainings.front(), 2000, 0.9);
+  const auto text = markdown_table(collect(plan));
+  EXPECT_THAT(text, HasSubstr("| 90.00 (step 2,000 of 4,685) |"));
+  EXPECT_THAT(text, HasSubstr("| 98.48 | – |"));
+}
+
+TEST_F(MarkdownTable, SaysWhichOrdersAreOpen) {
+  EXPECT_THAT(markdown_table(finished({0.93, 0.9731, 0.9735})),
+              HasSubstr("Within a point of each other with one seed, so that their order is "
+                        "open:\n\n- static → static %: rows 2 and 3\n"));
+}
+
+TEST_F(MarkdownTable, FillsInADocumentBetweenMarks) {
+  const auto results = finished({0.93});
+  const std::string before =
+      "# Title\n<!-- results mnist -->\nold\n<!-- end of results -->\nrest\n";
+  const auto after = fill_in(before, {results}, "doc.md");
+  EXPECT_THAT(after, HasSubstr("<!-- results mnist -->\n\n" + markdown_table(results) +
+                               "\n<!-- end of results -->\nrest\n"));
+  EXPECT_THAT(after, Not(HasSubstr("old")));
+  EXPECT_EQ(fill_in(after, {results}, "doc.md"), after);
+}
+
+TEST_F(MarkdownTable, RefusesMarksThatDoNotFit) {
+  const auto refused = [](const std::string& document) {
+    try {
+      fill_in(document, {}, "doc.md");
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused("<!-- results gpt -->\n<!-- end of results -->\n"),
+            "doc.md: <!-- results gpt -->: there are no results of that name");
+  EXPECT_EQ(refused("<!-- end of results -->\n"),
+            "doc.md: '<!-- end of results -->' without a beginning");
+}
+
+}  // namespace
+}  // namespace translution::testing

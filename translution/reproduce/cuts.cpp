@@ -1,0 +1,93 @@
+#include "translution/reproduce/cuts.h"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+
+#include "translution/core/error.h"
+#include "translution/core/grouped.h"
+
+namespace translution {
+namespace {
+
+struct Cuts {
+  std::vector<std::string> texts;
+
+  void instead(const std::string& ours, const std::string& theirs, const std::string& of) {
+    if (ours != theirs) texts.push_back(join(ours, " instead of ", theirs, of));
+  }
+  void part(int64_t ours, int64_t whole, const char* of) {
+    if (ours != whole) texts.push_back(join(grouped(ours), " of ", grouped(whole), of));
+  }
+};
+
+void add_model(const ModelOptions& paper, const ModelOptions& model, Cuts& cuts) {
+  cuts.instead(model.name(), paper.name(), "");
+  if (model.family == Family::gpt) {
+    cuts.instead(grouped(model.vocabulary), grouped(paper.vocabulary), " distinct tokens");
+    return;
+  }
+  cuts.instead(times(model.image_size), times(paper.image_size), " pixels");
+  cuts.instead(grouped(model.classes), grouped(paper.classes), " classes");
+}
+
+void add_length(const TrainOptions& whole, const Training& training, Cuts& cuts) {
+  if (whole.steps > 0)
+    cuts.part(training.steps, whole.steps, " steps");
+  else if (training.train.steps > 0)
+    cuts.texts.push_back(
+        join(grouped(training.steps), " steps instead of ", whole.epochs, " passes"));
+  else
+    cuts.part(training.train.epochs, whole.epochs, " passes");
+}
+
+void add_settings(const TrainOptions& whole, const TrainOptions& train, Cuts& cuts) {
+  const auto theirs = texts_of(train_settings(), whole), ours = texts_of(train_settings(), train);
+  for (size_t s = 0; s < ours.size(); ++s) {
+    const auto& name = ours[s].first;
+    if (is_about_the_run(name) || name == "steps" || name == "epochs" || name == "seed") continue;
+    if (ours[s].second != theirs[s].second)
+      cuts.texts.push_back(join(name, " ", ours[s].second, " instead of ", theirs[s].second));
+  }
+}
+
+}  // namespace
+
+PaperData paper_data(Subject subject) {
+  switch (subject) {
+    case Subject::digits:
+      return {"MNIST", {60000, 10000, 1, 10, {84, 84}, 0}};
+    case Subject::images:
+      return {"ImageNet-1K", {1281167, 50000, 3, 1000, {224, 224}, 0}};
+    case Subject::text:
+      return {"OpenWebText", {56472388, 27725, 0, 0, {}, 50257}};  // windows of 160 tokens
+  }
+  throw std::logic_error("paper_data: a subject without a case");
+}
+
+bool is_about_the_run(const std::string& setting) {
+  constexpr const char* kNames[] = {"log-every", "eval-every", "save-every",
+                                    "keep",      "workers",    "accumulate"};
+  return std::find(std::begin(kNames), std::end(kNames), setting) != std::end(kNames);
+}
+
+std::vector<std::string> cuts_of(const ModelOptions& paper, const Training& training,
+                                 const DataFacts& facts) {
+  const Subject subject = subject_of(paper);
+  const auto whole = recipe_for(Budget::paper, subject);
+  const auto data = paper_data(subject);
+  Cuts cuts;
+  if (training.data.data != whole.data.data)
+    cuts.texts.push_back(join("data ", training.data.data, " instead of ", data.name));
+  else if (subject != Subject::text)
+    cuts.part(facts.samples, data.facts.samples, " images");
+  if (training.data.eval_limit > 0)
+    cuts.texts.push_back(join("evaluated on ", grouped(facts.evaluated)));
+  if (training.data.fresh != whole.data.fresh) cuts.texts.push_back("another place in every pass");
+  add_model(paper, training.model, cuts);
+  add_length(whole.train, training, cuts);
+  add_settings(whole.train, training.train, cuts);
+  return cuts.texts;
+}
+
+}  // namespace translution

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "translution/reproduce/plan.h"
+
+namespace translution {
+
+/// What the paper's models learn from.
+struct PaperData {
+  const char* name;
+  DataFacts facts;
+};
+PaperData paper_data(Subject subject);
+
+/// Everything in which a training differs from the whole recipe for the paper's model on the
+/// paper's data, in words: "5 of 20 passes", "84x84 instead of 224x224 pixels".
+std::vector<std::string> cuts_of(const ModelOptions& paper, const Training& training,
+                                 const DataFacts& facts);
+
+/// Is this setting only about how a run goes on, and not about what comes out?
+bool is_about_the_run(const std::string& setting);
+
+}  // namespace translution

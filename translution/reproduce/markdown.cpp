@@ -1,0 +1,218 @@
+#include "translution/reproduce/markdown.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "translution/core/error.h"
+#include "translution/core/grouped.h"
+
+namespace translution {
+namespace {
+
+constexpr double kClose = 1.0;  // points within which one seed decides nothing
+constexpr const char* kEnd = "<!-- end of results -->";
+
+// -------------------------------------------------------------------------------------- cells
+
+// "static_dynamic" as "static → dynamic".
+std::string title_of(const std::string& figure) {
+  if (figure == "top1" || figure == "top5") return fmt::format("top-{} %", figure.back());
+  const auto line = figure.find('_');
+  if (line == std::string::npos) return figure;
+  return figure.substr(0, line) + " → " + figure.substr(line + 1) + " %";
+}
+
+const RunResult& run_of(const RowResult& row, const FigureResult& figure) {
+  const auto found = std::find_if(row.runs.begin(), row.runs.end(),
+                                  [&](const RunResult& run) { return run.name == figure.run; });
+  ensure(found != row.runs.end(), "results: no run ", figure.run, " in row ", row.number);
+  return *found;
+}
+
+std::string ours_text(const RowResult& row, const FigureResult& figure) {
+  if (!figure.ours) return "–";
+  const auto& run = run_of(row, figure);
+  const auto text = fmt::format("{:.2f}", *figure.ours);
+  if (figure.step == run.steps) return "**" + text + "**";
+  return fmt::format("{} (step {} of {})", text, grouped(figure.step), grouped(run.steps));
+}
+
+std::string paper_text(const FigureResult& figure) {
+  return figure.paper ? fmt::format("{:.2f}", *figure.paper) : "–";
+}
+
+std::string joined(const std::vector<std::string>& parts, const char* between) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "" : between) + part;
+  return text;
+}
+
+// The same for all runs of a row, or each.
+template <typename Text>
+std::string of_runs(const RowResult& row, const Text& text) {
+  std::vector<std::string> parts;
+  for (const auto& run : row.runs) {
+    auto part = text(run);
+    if (part.empty()) part = "–";
+    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+  }
+  return joined(parts, " / ");
+}
+
+std::string line_of(const std::vector<std::string>& cells) {
+  return "| " + joined(cells, " | ") + " |\n";
+}
+
+// ---------------------------------------------------------------------------------- trainings
+
+std::vector<std::string> titles_of(const RowResult& row) {
+  std::vector<std::string> titles = {"row", "model", "method", "parameters: paper", "ours"};
+  for (const auto& figure : row.figures) {
+    titles.push_back(title_of(figure.name) + ": paper");
+    titles.push_back("ours");
+  }
+  for (const char* title : {"seen", "seconds", "seed", "commit", "machine", "cut"})
+    titles.push_back(title);
+  return titles;
+}
+
+std::string method_text(const RowResult& row) {
+  return "`" + row.method + "`" + (row.variant.empty() ? "" : ", " + row.variant);
+}
+
+std::string millions_text(const RowResult& row) {
+  return row.paper_millions ? *row.paper_millions + " M" : "–";
+}
+
+std::vector<std::string> cells_of(const RowResult& row) {
+  std::vector<std::string> cells = {std::to_string(row.number), row.model, method_text(row),
+                                    millions_text(row), grouped(row.parameters)};
+  for (const auto& figure : row.figures) {
+    cells.push_back(paper_text(figure));
+    cells.push_back(ours_text(row, figure));
+  }
+  cells.push_back(of_runs(row, [](const RunResult& run) { return grouped(run.seen); }));
+  cells.push_back(of_runs(row, [](const RunResult& run) { return grouped(run.seconds); }));
+  cells.push_back(std::to_string(row.seed));
+  cells.push_back(of_runs(row, [](const RunResult& run) { return run.commit; }));
+  cells.push_back(of_runs(row, [](const RunResult& run) { return run.machine; }));
+  cells.push_back(row.cuts.empty() ? "nothing" : joined(row.cuts, "; "));
+  return cells;
+}
+
+bool has_runs(const RowResult& row) { return !row.runs.empty(); }
+
+std::string trainings_table(const Results& results) {
+  const auto first = std::find_if(results.rows.begin(), results.rows.end(), has_runs);
+  if (first == results.rows.end()) return "";
+  const auto titles = titles_of(*first);
+  std::string text = line_of(titles) + line_of(std::vector<std::string>(titles.size(), "---"));
+  for (const auto& row : results.rows)
+    if (has_runs(row)) text += line_of(cells_of(row));
+  return text + "\n";
+}
+
+// -------------------------------------------------------------------------------- one step each
+
+std::string steps_table(const Results& results) {
+  std::string lines;
+  for (const auto& row : results.rows) {
+    if (!row.one_step) continue;
+    const auto& step = *row.one_step;
+    lines += line_of({std::to_string(row.number), row.model, method_text(row),
+                      grouped(row.parameters), grouped(step.batch), grouped(step.parts), step.data,
+                      fmt::format("{:.1f}", step.seconds),
+                      fmt::format("{:.2f}", step.peak_bytes / 1e9), step.commit, step.machine});
+  }
+  if (lines.empty()) return "";
+  const std::vector<std::string> titles = {"row",     "model",  "method", "parameters",
+                                           "batch",   "parts",  "data",   "seconds",
+                                           "peak GB", "commit", "machine"};
+  return "One step of training:\n\n" + line_of(titles) +
+         line_of(std::vector<std::string>(titles.size(), "---")) + lines + "\n";
+}
+
+// -------------------------------------------------------------------------------- what is open
+
+bool is_final(const RowResult& row, const FigureResult& figure) {
+  return figure.ours && figure.step == run_of(row, figure).steps;
+}
+
+size_t seeds_of(const Results& results, size_t number) {
+  return static_cast<size_t>(
+      std::count_if(results.rows.begin(), results.rows.end(),
+                    [&](const RowResult& row) { return row.number == number && has_runs(row); }));
+}
+
+// Rows of the same model and seed that one seed cannot tell apart in a figure.
+std::string open_orders(const Results& results, size_t figure) {
+  std::vector<std::string> pairs;
+  for (const auto& a : results.rows)
+    for (const auto& b : results.rows) {
+      if (a.number >= b.number || a.seed != b.seed || a.model != b.model) continue;
+      if (a.figures.size() <= figure || b.figures.size() <= figure) continue;
+      if (seeds_of(results, a.number) > 1 || seeds_of(results, b.number) > 1) continue;
+      const auto &fa = a.figures[figure], &fb = b.figures[figure];
+      if (!is_final(a, fa) || !is_final(b, fb) || fa.run == fb.run) continue;
+      if (std::abs(*fa.ours - *fb.ours) < kClose)
+        pairs.push_back(join("rows ", a.number, " and ", b.number));
+    }
+  if (pairs.empty()) return "";
+  return joined(pairs, ", ");
+}
+
+std::string open_sentences(const Results& results) {
+  const auto first = std::find_if(results.rows.begin(), results.rows.end(), has_runs);
+  if (first == results.rows.end()) return "";
+  std::string text;
+  for (size_t figure = 0; figure < first->figures.size(); ++figure)
+    if (const auto pairs = open_orders(results, figure); !pairs.empty())
+      text += join("- ", title_of(first->figures[figure].name), ": ", pairs, "\n");
+  if (text.empty()) return "";
+  return "Within a point of each other with one seed, so that their order is open:\n\n" + text +
+         "\n";
+}
+
+std::string commands_of(const Results& results) {
+  std::vector<std::string> commands;
+  for (const auto& row : results.rows) {
+    if (!row.command.empty()) commands.push_back(row.command);
+    if (row.one_step) commands.push_back(row.one_step->command);
+  }
+  return "```sh\n" + joined(commands, "\n") + "\n```\n";
+}
+
+}  // namespace
+
+std::string markdown_table(const Results& results) {
+  return results.title + ".\n\n" + trainings_table(results) + steps_table(results) +
+         open_sentences(results) + commands_of(results);
+}
+
+std::string fill_in(const std::string& document, const std::vector<Results>& all,
+                    const std::string& path) {
+  const std::string begin = "<!-- results ";
+  std::istringstream lines(document);
+  std::string text, waiting;
+  for (std::string line; std::getline(lines, line);) {
+    if (line == kEnd) {
+      ensure(!waiting.empty(), path, ": '", kEnd, "' without a beginning");
+      waiting.clear();
+    }
+    if (waiting.empty()) text += line + "\n";
+    if (line.rfind(begin, 0) != 0) continue;
+    ensure(waiting.empty(), path, ": ", line, " within the results of ", waiting);
+    waiting = line.substr(begin.size(), line.rfind(" -->") - begin.size());
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Results& r) { return r.table == waiting; });
+    ensure(found != all.end(), path, ": ", line, ": there are no results of that name");
+    text += "\n" + markdown_table(*found) + "\n";
+  }
+  ensure(waiting.empty(), path, ": the results of ", waiting, " are not closed with '", kEnd, "'");
+  return text;
+}
+
+}  // namespace translution

@@ -1,0 +1,241 @@
+#include "translution/reproduce/plan.h"
+
+#include <algorithm>
+
+#include "translution/core/error.h"
+#include "translution/data/batch_order.h"
+#include "translution/data/settings.h"
+#include "translution/io/checksum.h"
+#include "translution/models/cost.h"
+#include "translution/models/settings.h"
+#include "translution/reproduce/cuts.h"
+
+namespace translution {
+namespace {
+
+constexpr int64_t kCanvasPatch = 12;
+constexpr uint64_t kMostSeeds = 100;
+
+// ---------------------------------------------------------------------------------- the rows
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Is row `number` one of those that the word names?
+bool names_row(const std::string& word, size_t number, const ModelOptions& model) {
+  const auto here = static_cast<int64_t>(number);
+  const auto dash = word.find('-');
+  if (is_number(word)) return Value{"rows", word}.number() == here;
+  if (is_number(word.substr(0, dash)) && is_number(word.substr(dash + 1)))
+    return Value{"rows", word.substr(0, dash)}.number() <= here &&
+           here <= Value{"rows", word.substr(dash + 1)}.number();
+  return word == model.name() || word == name_of(kMethods, model.position.method);
+}
+
+std::vector<size_t> chosen_rows(const PaperTable& table, const std::vector<std::string>& words) {
+  std::vector<size_t> numbers;
+  std::vector<bool> used(words.size());
+  for (size_t number = 1; number <= table.rows.size(); ++number) {
+    bool chosen = words.empty();
+    for (size_t w = 0; w < words.size(); ++w)
+      if (names_row(words[w], number, table.rows[number - 1].model)) chosen = used[w] = true;
+    if (chosen) numbers.push_back(number);
+  }
+  for (size_t w = 0; w < words.size(); ++w)
+    require(used[w], "rows: '", words[w], "' names none of the ", table.rows.size(), " rows of ",
+            table.name, "; wanted numbers such as 1,3-5, a model or a method");
+  return numbers;
+}
+
+// --------------------------------------------------------------------------------- the models
+
+// The row's model as the recipe and the data want it. Images on a canvas are smaller than those of
+// the paper: a table that compares patch sizes keeps the number of patches, others take 12x12.
+ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& recipe,
+                    const DataFacts& facts) {
+  ModelOptions model = row.model;
+  if (!recipe.architecture.empty()) {
+    const char* family = model.family == Family::gpt ? "gpt-" : "vit-";
+    model.architecture = ModelOptions::named(family + recipe.architecture).architecture;
+  }
+  if (model.input_embedding == model.position.embeds_input()) model.input_embedding.reset();
+  if (model.family == Family::gpt) {
+    require(facts.vocabulary > 0, table.name, " wants text: --data tokens:DIR, got images");
+    model.vocabulary = facts.vocabulary;
+    return model;
+  }
+  require(facts.vocabulary == 0, table.name, " wants images, got text");
+  if (facts.image != model.image_size)
+    model.patch_size = table.name == "imagenet"
+                           ? model.patch_size * facts.image.front() / model.image_size.front()
+                           : kCanvasPatch;
+  model.image_size = facts.image;
+  model.channels = facts.channels;
+  model.classes = facts.classes;
+  return model;
+}
+
+// ------------------------------------------------------------------------------ the trainings
+
+// Do the images lie on a canvas, at rest or moved?
+bool on_canvas(const DataOptions& data) {
+  const auto kind =
+      parse_name("kind of data", kDataKinds, data.data.substr(0, data.data.find(':')));
+  return kind == DataKind::digits || kind == DataKind::mnist || kind == DataKind::idx;
+}
+
+// "static_dynamic": trained on digits that stand still, tested on digits that move.
+struct Source {
+  bool moved;
+  std::string set, metric;
+};
+
+Source source_of(const std::string& figure, const DataOptions& data) {
+  const auto line = figure.find('_');
+  if (line == std::string::npos) return {true, on_canvas(data) ? "dynamic" : "val", figure};
+  return {figure.substr(0, line) == "dynamic", figure.substr(line + 1), "top1"};
+}
+
+std::string readable(const Training& training) {
+  auto name = training.model.name() + "-" + name_of(kMethods, training.model.position.method);
+  if (on_canvas(training.data))
+    name += std::string("-") + name_of(kPlacements, training.data.train_on);
+  name += join("-seed", training.train.seed);
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
+std::string name_of_training(const Training& training) {
+  std::string all;
+  for (const auto& [name, text] : training.texts()) all += name + "=" + text + "\n";
+  return readable(training) + "-" + checksum_of(all).substr(0, 6);
+}
+
+Training training_for(const PlanRow& row, const Recipe& recipe, bool moved,
+                      const DataFacts& facts) {
+  Training training{"", row.model, recipe.data, recipe.train, 0};
+  training.train.seed = training.data.seed = row.seed;
+  training.data.train_on = moved ? Placement::moved : Placement::still;
+  training.data.eval_on =
+      moved ? std::vector{Placement::moved} : std::vector{Placement::still, Placement::moved};
+  training.data.length = row.model.length;
+  if (row.model.family == Family::vit)
+    training.data.image_size = static_cast<int>(row.model.image_size.front());
+  const int64_t per_epoch =
+      BatchOrder(facts.samples, training_order(training.train.batch, 0)).batches_per_epoch();
+  training.steps =
+      training.train.steps > 0 ? training.train.steps : training.train.epochs * per_epoch;
+  training.name = name_of_training(training);
+  return training;
+}
+
+size_t place_of(Training training, std::vector<Training>& trainings) {
+  const auto same = [&](const Training& other) { return other.name == training.name; };
+  const auto found = std::find_if(trainings.begin(), trainings.end(), same);
+  const auto place = static_cast<size_t>(found - trainings.begin());
+  if (found == trainings.end()) trainings.push_back(std::move(training));
+  return place;
+}
+
+// What is to be run first comes first: all rows trained on moving images, then the others, so that
+// methods can be compared early.
+void add_figures(const Recipe& recipe, const DataFacts& facts, ReproducePlan& plan) {
+  for (const bool moved : {true, false})
+    for (auto& row : plan.rows)
+      for (const auto& [name, paper] : row.paper.results) {
+        const auto source = source_of(name, recipe.data);
+        if (source.moved != moved) continue;
+        const size_t training = place_of(training_for(row, recipe, moved, facts), plan.trainings);
+        row.figures.push_back({name, paper, training, source.set, source.metric});
+      }
+}
+
+// Back into the order of the paper.
+void sort_figures(PlanRow& row) {
+  const auto place = [&](const Figure& figure) {
+    size_t column = 0;
+    while (row.paper.results[column].first != figure.name) ++column;
+    return column;
+  };
+  std::sort(row.figures.begin(), row.figures.end(),
+            [&](const Figure& a, const Figure& b) { return place(a) < place(b); });
+}
+
+Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
+  const auto& model = table.rows.front().model;
+  auto recipe = recipe_for(request.budget, subject_of(model));
+  if (!request.data.empty()) recipe.data.data = request.data;
+  set_all(data_settings(), request.settings, recipe.data, "--");
+  set_all(train_settings(), request.settings, recipe.train, "--");
+  recipe.train.check();
+  recipe.data.length = model.length;
+  recipe.data.image_size = static_cast<int>(model.image_size.front());
+  return recipe;
+}
+
+// -------------------------------------------------------------------------------- the forecast
+
+// How much of SGEMM a step of training reaches; docs/kernels.md has the measurements.
+double known_share(Method method) {
+  switch (method) {
+    case Method::translution:
+      return 0.87;
+    case Method::alpha_translution:
+      return 0.67;
+    default:
+      return 0.77;
+  }
+}
+
+}  // namespace
+
+SettingTexts Training::texts() const {
+  auto all = model_texts(model);
+  for (auto& entry : texts_of(data_settings(), data)) all.push_back(entry);
+  for (auto& entry : texts_of(train_settings(), train))
+    if (!is_about_the_run(entry.first)) all.push_back(entry);
+  all.emplace_back("seed", std::to_string(train.seed));
+  return all;
+}
+
+DataOptions data_of(const PlanRequest& request) {
+  return recipe_of(request, paper_table(request.table)).data;
+}
+
+ReproducePlan make_plan(const PlanRequest& request, const DataFacts& facts) {
+  require(!request.seeds.empty() && request.seeds.size() <= kMostSeeds, "seeds: wanted 1 to ",
+          kMostSeeds, " of them");
+  ReproducePlan plan{paper_table(request.table), request.budget, {}, {}};
+  const auto recipe = recipe_of(request, plan.table);
+  for (const size_t number : chosen_rows(plan.table, request.rows))
+    for (const uint64_t seed : request.seeds) {
+      const auto& paper = plan.table.rows[number - 1];
+      plan.rows.push_back({number, paper, fitted(plan.table, paper, recipe, facts), seed, {}, {}});
+      plan.rows.back().model.check();
+    }
+  add_figures(recipe, facts, plan);
+  for (auto& row : plan.rows) {
+    sort_figures(row);
+    row.cuts = cuts_of(row.paper.model, plan.trainings[row.figures.front().training], facts);
+  }
+  return plan;
+}
+
+Forecast forecast(const Training& training, const DataFacts& facts, double sgemm, double share) {
+  const auto& train = training.train;
+  const auto cost =
+      model_cost(training.model, (train.batch + train.accumulate - 1) / train.accumulate);
+  if (share == 0) share = known_share(training.model.position.method);
+  const int64_t per_epoch =
+      BatchOrder(facts.samples, training_order(train.batch, 0)).batches_per_epoch();
+  const int64_t every = train.eval_every > 0 ? train.eval_every : per_epoch;
+  const auto evaluations = static_cast<double>((training.steps + every - 1) / every);
+  const auto sets = static_cast<double>(training.data.eval_on.size());
+  const double flops =
+      static_cast<double>(training.steps * train.batch) * cost.training_flops +
+      evaluations * sets * static_cast<double>(facts.evaluated) * cost.forward_flops;
+  return {flops / (1e9 * sgemm * share), cost.training_bytes};
+}
+
+}  // namespace translution

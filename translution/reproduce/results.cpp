@@ -1,0 +1,153 @@
+#include "translution/reproduce/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "translution/core/error.h"
+#include "translution/io/file.h"
+#include "translution/models/cost.h"
+#include "translution/models/settings.h"
+#include "translution/reproduce/run_record.h"
+#include "translution/train/metrics.h"
+
+namespace translution {
+namespace {
+
+// ---------------------------------------------------------------------------------- the logs
+
+std::vector<Metrics> log_of(const std::string& run) {
+  const std::string path = run + "/metrics.jsonl";
+  return std::filesystem::exists(path) ? read_metrics(path) : std::vector<Metrics>();
+}
+
+std::optional<double> value_in(const Metrics& moment, const std::string& name) {
+  for (const auto& [key, value] : moment.values)
+    if (key == name) return value;
+  return std::nullopt;
+}
+
+// Samples of a second, at a moment of training.
+std::optional<double> speed_at(const Metrics& moment, const ModelOptions& model) {
+  if (const auto samples = value_in(moment, "samples_per_s")) return samples;
+  const auto tokens = value_in(moment, "tokens_per_s");
+  if (!tokens) return std::nullopt;
+  return *tokens / static_cast<double>(model.length);
+}
+
+// The log tells the speed since the line before.
+double seconds_in(const std::vector<Metrics>& log, const Training& training) {
+  double seconds = 0;
+  int64_t before = 0;
+  for (const auto& moment : log) {
+    const auto speed = speed_at(moment, training.model);
+    if (moment.split != "train" || !speed) continue;
+    seconds += static_cast<double>((moment.step - before) * training.train.batch) / *speed;
+    before = moment.step;
+  }
+  return seconds;
+}
+
+RunResult run_result(const Training& training, const std::string& directory) {
+  const auto log = log_of(directory);
+  const auto record = read_run_record(directory);
+  RunResult run{training.name, 0, training.steps, 0, seconds_in(log, training), record.machine,
+                record.commit};
+  for (const auto& moment : log) run.step = std::max(run.step, moment.step);
+  run.seen = run.step * training.train.batch;
+  if (training.model.family == Family::gpt) run.seen *= training.model.length;
+  return run;
+}
+
+// Percent with as many digits as the figures have, and a few more.
+double in_percent(double share) { return std::round(1e6 * share) / 1e4; }
+
+FigureResult figure_result(const Figure& figure, const Training& training,
+                           const std::string& directory) {
+  FigureResult result{figure.name, figure.paper, std::nullopt, 0, training.name};
+  for (const auto& moment : log_of(directory)) {
+    const auto value = value_in(moment, figure.metric);
+    if (moment.split != figure.set || !value) continue;
+    result.ours = figure.metric == "perplexity" ? *value : in_percent(*value);
+    result.step = moment.step;
+  }
+  return result;
+}
+
+// ---------------------------------------------------------------------------------- the rows
+
+// Settings in which the rows of the table differ, besides model and method.
+std::string variant_of(const PaperTable& table, const ModelOptions& model) {
+  std::string variant;
+  for (const auto& [name, text] : model_texts(model)) {
+    if (name == "model" || name == "method") continue;
+    const auto differs = [&, &name = name, &text = text](const PaperRow& row) {
+      const auto texts = model_texts(row.model);
+      const auto found = std::find_if(texts.begin(), texts.end(),
+                                      [&](const auto& entry) { return entry.first == name; });
+      return found == texts.end() || found->second != text;
+    };
+    if (std::any_of(table.rows.begin(), table.rows.end(), differs))
+      variant += join(variant.empty() ? "" : ", ", name, " ", text);
+  }
+  return variant;
+}
+
+bool same_row(const RowResult& a, const RowResult& b) {
+  return a.number == b.number && a.seed == b.seed;
+}
+
+}  // namespace
+
+RowResult describe_row(const ReproducePlan& plan, const PlanRow& row) {
+  RowResult result;
+  result.number = row.number;
+  result.model = row.paper.model.name();
+  result.method = name_of(kMethods, row.paper.model.position.method);
+  result.variant = variant_of(plan.table, row.paper.model);
+  result.paper_millions = row.paper.printed_millions;
+  result.parameters = model_cost(row.model).parameters;
+  result.seed = row.seed;
+  result.budget = name_of(kBudgets, plan.budget);
+  result.cuts = row.cuts;
+  return result;
+}
+
+Results collect_results(const ReproducePlan& plan, const std::string& runs,
+                        const std::function<std::string(const PlanRow&)>& command) {
+  Results results{plan.table.name, plan.table.title, {}};
+  for (const auto& row : plan.rows) {
+    auto result = describe_row(plan, row);
+    result.command = command(row);
+    for (const auto& figure : row.figures) {
+      const auto& training = plan.trainings[figure.training];
+      const std::string directory = runs + "/" + training.name;
+      result.figures.push_back(figure_result(figure, training, directory));
+      const auto known = [&](const RunResult& run) { return run.name == training.name; };
+      if (std::none_of(result.runs.begin(), result.runs.end(), known))
+        result.runs.push_back(run_result(training, directory));
+    }
+    const bool begun = std::any_of(result.runs.begin(), result.runs.end(),
+                                   [](const RunResult& run) { return run.step > 0; });
+    if (begun) results.rows.push_back(std::move(result));
+  }
+  return results;
+}
+
+Results merge_results(const Results& older, const Results& fresh) {
+  Results merged = fresh;
+  for (const auto& row : older.rows) {
+    const auto same = std::find_if(merged.rows.begin(), merged.rows.end(),
+                                   [&](const RowResult& other) { return same_row(row, other); });
+    if (same == merged.rows.end())
+      merged.rows.push_back(row);
+    else if (!same->one_step)
+      same->one_step = row.one_step;
+  }
+  std::sort(merged.rows.begin(), merged.rows.end(), [](const RowResult& a, const RowResult& b) {
+    return std::pair(a.number, a.seed) < std::pair(b.number, b.seed);
+  });
+  return merged;
+}
+
+}  // namespace translution

@@ -1,0 +1,121 @@
+#include "translution/core/error.h"
+#include "translution/io/strict_json.h"
+#include "translution/reproduce/results.h"
+
+namespace translution {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kDepth = 6;
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+template <typename Value>
+std::optional<Value> optional_at(const nlohmann::json& json, const char* key) {
+  if (json.at(key).is_null()) return std::nullopt;
+  return json.at(key).get<Value>();
+}
+
+// ------------------------------------------------------------------------------------- write
+
+Json json_of(const RunResult& run) {
+  return {{"name", run.name},           {"step", run.step},    {"steps", run.steps},
+          {"finished", run.finished()}, {"seen", run.seen},    {"seconds", run.seconds},
+          {"machine", run.machine},     {"commit", run.commit}};
+}
+
+Json json_of(const FigureResult& figure) {
+  return {{"name", figure.name},
+          {"paper", or_null(figure.paper)},
+          {"ours", or_null(figure.ours)},
+          {"step", figure.step},
+          {"run", figure.run}};
+}
+
+Json json_of(const StepResult& step) {
+  return {{"batch", step.batch},     {"parts", step.parts},           {"data", step.data},
+          {"seconds", step.seconds}, {"peak_bytes", step.peak_bytes}, {"loss", step.loss},
+          {"command", step.command}, {"machine", step.machine},       {"commit", step.commit}};
+}
+
+Json json_of(const RowResult& row) {
+  Json json = {{"number", row.number},
+               {"model", row.model},
+               {"method", row.method},
+               {"variant", row.variant},
+               {"paper_millions", or_null(row.paper_millions)},
+               {"parameters", row.parameters},
+               {"seed", row.seed},
+               {"budget", row.budget},
+               {"command", row.command},
+               {"cuts", row.cuts},
+               {"figures", Json::array()},
+               {"runs", Json::array()},
+               {"one_step", row.one_step ? json_of(*row.one_step) : Json()}};
+  for (const auto& figure : row.figures) json["figures"].push_back(json_of(figure));
+  for (const auto& run : row.runs) json["runs"].push_back(json_of(run));
+  return json;
+}
+
+// -------------------------------------------------------------------------------------- read
+
+RunResult to_run(const nlohmann::json& json) {
+  return {json.at("name"),    json.at("step"),    json.at("steps"), json.at("seen"),
+          json.at("seconds"), json.at("machine"), json.at("commit")};
+}
+
+FigureResult to_figure(const nlohmann::json& json) {
+  return {json.at("name"), optional_at<double>(json, "paper"), optional_at<double>(json, "ours"),
+          json.at("step"), json.at("run")};
+}
+
+StepResult to_step(const nlohmann::json& json) {
+  return {json.at("batch"),      json.at("parts"),   json.at("seconds"),
+          json.at("peak_bytes"), json.at("loss"),    json.at("data"),
+          json.at("command"),    json.at("machine"), json.at("commit")};
+}
+
+RowResult to_row(const nlohmann::json& json) {
+  RowResult row{json.at("number"),
+                json.at("model"),
+                json.at("method"),
+                json.at("variant"),
+                optional_at<std::string>(json, "paper_millions"),
+                json.at("parameters"),
+                json.at("seed"),
+                json.at("budget"),
+                json.at("command"),
+                json.at("cuts").get<std::vector<std::string>>(),
+                {},
+                {},
+                {}};
+  for (const auto& figure : json.at("figures")) row.figures.push_back(to_figure(figure));
+  for (const auto& run : json.at("runs")) row.runs.push_back(to_run(run));
+  if (!json.at("one_step").is_null()) row.one_step = to_step(json.at("one_step"));
+  return row;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Results& results) {
+  Json json = {{"table", results.table}, {"title", results.title}, {"rows", Json::array()}};
+  for (const auto& row : results.rows) json["rows"].push_back(json_of(row));
+  return json;
+}
+
+Results parse_results(const std::string& text, const std::string& path) {
+  try {
+    const auto json = parse_strict_json(text, kDepth);
+    Results results{json.at("table"), json.at("title"), {}};
+    for (const auto& row : json.at("rows")) results.rows.push_back(to_row(row));
+    return results;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(
+        join(path, ": is no results file of `translution reproduce`: ", error.what()));
+  }
+}
+
+}  // namespace translution
