@@ -29,7 +29,7 @@ TEST(Config, TakesTextNumbersSwitchesListsAndSections) {
 }
 
 TEST(Config, ReadsBackWhatItWrites) {
-  const SettingTexts texts = {{"data", "mnist:C:\\a \"b\""}, {"lr", "0.1"}};
+  const SettingTexts texts = {{"data", "mnist:C:\\a \"b\"\n\t\x1f\x7f"}, {"lr", "0.1"}};
   const auto text = format_config({"a comment"}, {{"run", texts}});
   EXPECT_EQ(parse_config(text, "run.toml", kKnown), (Texts{texts.begin(), texts.end()}));
 }

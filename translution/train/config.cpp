@@ -1,5 +1,7 @@
 #include "translution/train/config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "translution/core/error.h"
@@ -46,7 +48,8 @@ std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    const bool control = static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+    out += control ? fmt::format("\\u{:04X}", static_cast<int>(c)) : std::string(1, c);
   }
   return out + '"';
 }
