@@ -81,7 +81,7 @@ class Trainer {
   const int64_t per_epoch_, total_;  // steps
   State state_;
   Metrics latest_;
-  double seconds_ = 0;  // of the steps since the last line of the log
+  double seconds_ = 0, waited_ = 0;  // of the steps since the last line of the log; for data
 };
 
 }  // namespace translution
