@@ -34,6 +34,14 @@ TEST(Config, ReadsBackWhatItWrites) {
   EXPECT_EQ(parse_config(text, "run.toml", kKnown), (Texts{texts.begin(), texts.end()}));
 }
 
+TEST(Config, TakesAnyLetterInQuotesAndCommentsOnly) {
+  const auto texts = parse_config("# größe\ndata = \"mnist:größe\" # ß\n", "run.toml", kKnown);
+  EXPECT_EQ(texts, (Texts{{"data", "mnist:größe"}}));
+  EXPECT_THAT(message_of("lr = 1\ngröße = 2\n"), testing::StartsWith("run.toml:2: "));
+  EXPECT_THAT(message_of("lr = 1\nbatch = Ơ\n"), testing::StartsWith("run.toml:2: "));
+  EXPECT_THAT(message_of(std::string("[\0a]\nlr = 1\n", 12)), testing::StartsWith("run.toml:1: "));
+}
+
 TEST(Config, NamesWhatIsWrong) {
   EXPECT_EQ(message_of("bach = 1"), "run.toml: unknown setting 'bach'; did you mean 'batch'?");
   EXPECT_EQ(message_of("[a]\nlr = 1\n[b]\nlr = 2\n"), "run.toml: lr is there more than once");
