@@ -195,7 +195,7 @@ double Trainer::train_step(const LoadedBatch& loaded) {
 
 void Trainer::log_training(double norm) {
   const auto& model = network_.options();
-  const double samples = static_cast<double>(options_.batch * state_.loss_count) / seconds_;
+  const double samples = static_cast<double>(samples_) / seconds_;
   const double gflops = samples * model_cost(model).training_flops / 1e9;
   Metrics metrics{state_.step, epochs_done(), "train", {}};
   metrics.values = {{"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
@@ -213,7 +213,7 @@ void Trainer::log_training(double norm) {
   tell(metrics);
   latest_ = metrics;
   state_.loss_sum = 0, state_.loss_count = 0;
-  seconds_ = 0, waited_ = 0;
+  samples_ = 0, seconds_ = 0, waited_ = 0;
 }
 
 // Whether the first evaluation set was never done better.
@@ -249,6 +249,7 @@ bool Trainer::run(const std::atomic<bool>& stop) {
     const auto loaded = loader.next();
     waited_ += seconds_since(start);
     const double norm = train_step(*loaded);
+    samples_ += loaded->batch.input.size(0);
     seconds_ += seconds_since(start);
     if (due(options_.log_every)) log_training(norm);
     const bool best = due(options_.eval_every) && evaluate_all();
