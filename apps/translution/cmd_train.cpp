@@ -31,7 +31,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  translution train --model vit-a/12 --method alpha_translution --epochs 2 --out runs/alpha\n"
     "  translution train --data mnist:data/mnist --train-on dynamic --model vit-a/12 --out runs/m\n"
-    "  translution train --config configs/mnist-vit-a-12-translution.toml --out runs/t --resume "
+    "  translution train --config configs/mnist/03-vit-a-12-translution.toml --out runs/t --resume "
     "auto";
 
 struct TrainFlags {

@@ -39,9 +39,13 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
     const bool last = app->get_subcommands({}).empty();
     std::string text = app->get_description() + "\n\nUsage: " + name + (last ? "" : " COMMAND");
-    for (const auto* option : app->get_options())
-      if (option->get_positional()) text += " " + option->get_name(/*positional=*/true) + "...";
+    const auto arguments =
+        app->get_options([](const CLI::Option* o) { return o->get_positional(); });
+    for (const auto* argument : arguments)
+      text += " " + argument->get_name(/*positional=*/true) +
+              (argument->get_expected_max() > 1 ? "..." : "");
     text += " [OPTIONS]\n";
+    if (!arguments.empty()) text += make_group("Arguments", true, arguments);
     text += make_subcommands(app, CLI::AppFormatMode::Normal);
     auto groups = app->get_groups();
     std::stable_partition(groups.begin(), groups.end(),
@@ -50,9 +54,15 @@ class HelpFormatter : public CLI::Formatter {
     return text + "\n" + app->get_footer() + "\n";
   }
 
+  // Arguments have no values of their own.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_positional() ? "" : Formatter::make_option_opts(option);
+  }
+
  private:
   static std::vector<const CLI::Option*> options_of(const CLI::App* app, const std::string& group) {
-    return app->get_options([&](const CLI::Option* o) { return o->get_group() == group; });
+    return app->get_options(
+        [&](const CLI::Option* o) { return o->get_group() == group && !o->get_positional(); });
   }
 };
 

@@ -8,7 +8,7 @@
 namespace translution::cli {
 
 Trained load_trained(const std::string& path) {
-  const auto checkpoint = load_checkpoint(path);
+  const auto checkpoint = load_weights(path);
   Trained trained{checkpoint.path, checkpoint.step, {}, {}, nullptr};
   const auto& state = checkpoint.content.state;
   try {

@@ -2,13 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace translution {
 namespace {
@@ -60,6 +63,24 @@ Outcome Started::wait() const {
   int status = 0;
   waitpid(id_, &status, 0);
   return {code_of(status), "", take_file(errors_)};
+}
+
+Measured run_measured(const std::string& arguments, double seconds, const std::string& errors) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  const pid_t id = start("exec " TRANSLUTION_PROGRAM " " + arguments + " >/dev/null 2>" + errors);
+  Measured measured;
+  int status = 0;
+  rusage used{};
+  while (wait4(id, &status, WNOHANG, &used) == 0) {
+    if (!measured.hung && Clock::now() > end) measured.hung = kill(id, SIGKILL) == 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  measured.code = code_of(status);
+  measured.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  measured.peak_kib = used.ru_maxrss;
+  measured.err = take_file(errors);
+  return measured;
 }
 
 std::string output_of(const std::string& arguments) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -30,6 +31,18 @@ class Started {
   const std::string errors_;  // a file
   const pid_t id_;
 };
+
+/// A run that may go wrong in any way.
+struct Measured {
+  int code = -1;         // -1: ended by a signal
+  int signal = 0;        // which
+  bool hung = false;     // killed when its time was over
+  int64_t peak_kib = 0;  // of memory
+  std::string err;
+};
+
+/// For `seconds` at most; standard error goes through a file at `errors`. Any thread may call it.
+Measured run_measured(const std::string& arguments, double seconds, const std::string& errors);
 
 /// What it prints; expects success and nothing on standard error.
 std::string output_of(const std::string& arguments);

@@ -9,6 +9,7 @@
 
 #include "tests/apps/program.h"
 #include "tests/apps/small_run.h"
+#include "tests/support/study.h"
 #include "translution/core/random.h"
 #include "translution/io/file.h"
 #include "translution/train/checkpoint.h"
@@ -16,6 +17,7 @@
 namespace translution {
 namespace {
 
+namespace fs = std::filesystem;
 using std::chrono::duration;
 using testing::HasSubstr;
 
@@ -23,10 +25,13 @@ class Resume : public SmallRun {
  protected:
   std::string resume(const std::string& name) const { return train(name, "--resume auto"); }
 
-  void expect_goes_on(const std::string& name) const {
+  // Resumed, it ends as the undisturbed run did; then it is removed.
+  bool goes_on(const std::string& name) const {
     const auto outcome = run(resume(name));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     expect_undisturbed(path(name));
+    fs::remove_all(path(name));
+    return !HasFailure();
   }
   // Until the condition holds; a minute at most.
   template <typename Condition>
@@ -35,7 +40,7 @@ class Resume : public SmallRun {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   bool has_checkpoint(const std::string& name) const {
-    return std::filesystem::exists(path(name) + "/checkpoints/last");
+    return fs::exists(path(name) + "/checkpoints/last");
   }
 };
 
@@ -45,28 +50,47 @@ double seconds_of_a_run(const std::string& arguments) {
   return duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Started, and killed after so many seconds; false if it was over before.
+bool kill_after(double seconds, const std::string& arguments) {
+  const Started program(arguments);
+  std::this_thread::sleep_for(duration<double>(seconds));
+  program.send(SIGKILL);
+  return program.wait().code == -1;
+}
+
+std::string of(int64_t good, int64_t all) {
+  return std::to_string(good) + " of " + std::to_string(all);
+}
+
 TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsAtAnyMoment) {
   const double whole = seconds_of_a_run(train("whole"));
+  const int64_t kills = repeats(3, 150);
   Random random({20, 1});
-  for (int kill = 0; kill < 3; ++kill) {
+  int64_t good = 0;
+  for (int64_t kill = 0; kill < kills; ++kill) {
     const std::string name = "kill" + std::to_string(kill);
-    const Started program(train(name));
-    std::this_thread::sleep_for(duration<double>(random.uniform(0.2, 0.9) * whole));
-    program.send(SIGKILL);
-    EXPECT_EQ(program.wait().code, -1) << "the run was over before it was killed";
-    expect_goes_on(name);
+    double moment = random.uniform() * whole;
+    for (; !kill_after(moment, train(name)); moment *= 0.7) fs::remove_all(path(name));
+    SCOPED_TRACE("killed after " + std::to_string(moment) + " s");
+    good += goes_on(name);
   }
+  print_figure("killed at random moments, resumed: SHA-256 of weights, and log equal",
+               of(good, kills));
 }
 
 // The first save begins at about the 18th call and takes about 415, as does each of the others.
 TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsInsideASave) {
+  const int64_t kills = repeats(2, 50);
   Random random({20, 2});
-  for (int kill = 0; kill < 3; ++kill) {
+  int64_t good = 0;
+  for (int64_t kill = 0; kill < kills; ++kill) {
     const std::string name = "save" + std::to_string(kill);
     const std::string call = std::to_string(20 + random.below(2400));
-    EXPECT_EQ(run(train(name), "TRANSLUTION_WRITE_FAULT=kill:" + call).code, -1) << call;
-    expect_goes_on(name);
+    SCOPED_TRACE("killed at call " + call);
+    EXPECT_EQ(run(train(name), "TRANSLUTION_WRITE_FAULT=kill:" + call).code, -1);
+    good += goes_on(name);
   }
+  print_figure("killed inside a save, resumed: SHA-256 of weights, and log equal", of(good, kills));
 }
 
 TEST_F(Resume, AFullDiskInsideASaveIsNamedAndLeavesTheCheckpointBefore) {
@@ -75,7 +99,24 @@ TEST_F(Resume, AFullDiskInsideASaveIsNamedAndLeavesTheCheckpointBefore) {
   EXPECT_THAT(outcome.err, HasSubstr("failed, earlier ones are whole: "));
   EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
   EXPECT_EQ(run("eval " + path("full")).code, 0);
-  expect_goes_on("full");
+  EXPECT_TRUE(goes_on("full"));
+}
+
+// From call 450 to 850 the second save is under way. A fault stops the run with a line, or is none.
+TEST_F(Resume, AFullDiskOrAShortWriteAtCallsOfASaveLeavesTheCheckpointBefore) {
+  const int64_t every = repeats(200, 10);
+  int64_t good = 0, all = 0;
+  for (const char* kind : {"enospc:", "torn:", "cut:"})
+    for (int64_t call = 450; call <= 850; call += every, ++all) {
+      const std::string fault = kind + std::to_string(call), name = "fault" + std::to_string(all);
+      SCOPED_TRACE(fault);
+      const auto outcome = run(train(name), "TRANSLUTION_WRITE_FAULT=" + fault);
+      const bool stopped = outcome.err.find("No space left on device") != std::string::npos;
+      EXPECT_EQ(outcome.code, stopped ? 1 : 0) << outcome.err;
+      EXPECT_TRUE(fs::exists(path(name) + "/checkpoints/last/model.safetensors"));
+      good += goes_on(name);
+    }
+  print_figure("full disk or short write inside a save, resumed: equal", of(good, all));
 }
 
 TEST_F(Resume, AnInterruptSavesAndSaysHowToGoOn) {
@@ -88,14 +129,13 @@ TEST_F(Resume, AnInterruptSavesAndSaysHowToGoOn) {
   EXPECT_THAT(outcome.err, HasSubstr("; the checkpoint is saved: go on with --resume auto\n"));
   const auto steps = list_steps(path("stopped") + "/checkpoints");
   EXPECT_THAT(outcome.err, HasSubstr("step " + std::to_string(steps.front()) + ";"));
-  expect_goes_on("stopped");
+  EXPECT_TRUE(goes_on("stopped"));
 }
 
 TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
-  std::filesystem::copy(
-      undisturbed(), path("damaged"),
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
-  std::filesystem::resize_file(path("damaged") + "/checkpoints/last/model.safetensors", 1000);
+  fs::copy(undisturbed(), path("damaged"),
+           fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  fs::resize_file(path("damaged") + "/checkpoints/last/model.safetensors", 1000);
   const auto outcome = run(resume("damaged"));
   EXPECT_EQ(outcome.code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("step-00000012/model.safetensors"));
@@ -103,12 +143,29 @@ TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
   expect_undisturbed(path("damaged"));
 }
 
-TEST_F(Resume, OfARunThatIsOverChangesNothing) {
-  trained("over");
-  expect_goes_on("over");
+TEST_F(Resume, WhereNoCheckpointIsWholeStopsAndLeavesThemAlone) {
+  const std::string directory = trained("lost", "--keep 1");
+  std::string first;
+  for (const int64_t step : list_steps(directory + "/checkpoints")) {
+    first = directory + "/checkpoints/" + checkpoint_name(step) + "/optimizer.safetensors";
+    fs::resize_file(first, 1000);
+  }
+  const auto outcome = run(train("lost", "--keep 1 --resume auto"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(first + ": is damaged: has 1000 bytes"));
+  EXPECT_THAT(outcome.err, HasSubstr("\ntranslution: " + directory +
+                                     "/checkpoints: none is whole, so there is nothing to go on "
+                                     "from; remove the run to start anew\n"));
+  EXPECT_EQ(fs::file_size(first), 1000);
+  EXPECT_EQ(run("eval " + directory).code, 0) << "the weights are whole";
 }
 
-TEST_F(Resume, StartsWhereThereIsNothingYet) { expect_goes_on("new"); }
+TEST_F(Resume, OfARunThatIsOverChangesNothing) {
+  trained("over");
+  EXPECT_TRUE(goes_on("over"));
+}
+
+TEST_F(Resume, StartsWhereThereIsNothingYet) { EXPECT_TRUE(goes_on("new")); }
 
 TEST_F(Resume, WithoutItARunIsNotOverwritten) {
   const auto outcome =

@@ -13,7 +13,7 @@ namespace translution {
 constexpr int64_t kSmallSteps = 12;
 
 /// A directory that goes away with the test.
-class SmallRun : public testing::Test {
+class SmallRun : public ::testing::Test {
  protected:
   SmallRun();
   ~SmallRun() override;
@@ -31,7 +31,7 @@ class SmallRun : public testing::Test {
 /// The directory of a run that nothing disturbed; made once.
 const std::string& undisturbed();
 
-/// The checksum of the last weights of a run.
+/// SHA-256 of the last weights of a run.
 std::string weights_of(const std::string& run);
 
 /// Its log without what depends on the time and the machine.

@@ -40,6 +40,20 @@ TEST_F(Train, LeavesWhatARunDirectoryHas) {
   EXPECT_EQ(log_of(undisturbed()).size(), 4 + 2 * 3) << "a line each 3 steps, 2 sets each epoch";
 }
 
+TEST_F(Train, CountsTheSamplesThatThereAre) {
+  const auto rate = [&](const std::string& batch) {
+    const std::string call =
+        "train --data digits:64 --canvas 28 --model vit-a/28 --steps 1 --eval-limit 5 --batch ";
+    EXPECT_EQ(run(call + batch + " --out " + path(batch)).code, 0);
+    for (const auto& [name, value] : read_metrics(path(batch) + "/metrics.jsonl").front().values)
+      if (name == "samples_per_s") return value;
+    return 0.0;
+  };
+  const double few = rate("64");
+  EXPECT_GT(few, 0);
+  EXPECT_LT(rate("1000000"), 100 * few) << "64 samples are all, however large a batch may be";
+}
+
 TEST_F(Train, ItsConfigurationRepeatsARun) {
   const auto outcome =
       run("train --threads 1 --config " + undisturbed() + "/config.toml --out " + path("again"));

@@ -29,9 +29,17 @@ TEST(Config, TakesTextNumbersSwitchesListsAndSections) {
 }
 
 TEST(Config, ReadsBackWhatItWrites) {
-  const SettingTexts texts = {{"data", "mnist:C:\\a \"b\""}, {"lr", "0.1"}};
+  const SettingTexts texts = {{"data", "mnist:C:\\a \"b\"\n\t\x1f\x7f"}, {"lr", "0.1"}};
   const auto text = format_config({"a comment"}, {{"run", texts}});
   EXPECT_EQ(parse_config(text, "run.toml", kKnown), (Texts{texts.begin(), texts.end()}));
+}
+
+TEST(Config, TakesAnyLetterInQuotesAndCommentsOnly) {
+  const auto texts = parse_config("# größe\ndata = \"mnist:größe\" # ß\n", "run.toml", kKnown);
+  EXPECT_EQ(texts, (Texts{{"data", "mnist:größe"}}));
+  EXPECT_THAT(message_of("lr = 1\ngröße = 2\n"), testing::StartsWith("run.toml:2: "));
+  EXPECT_THAT(message_of("lr = 1\nbatch = Ơ\n"), testing::StartsWith("run.toml:2: "));
+  EXPECT_THAT(message_of(std::string("[\0a]\nlr = 1\n", 12)), testing::StartsWith("run.toml:1: "));
 }
 
 TEST(Config, NamesWhatIsWrong) {

@@ -49,19 +49,29 @@ NamedTensors load_checked(const std::string& path, const FileRecord& expected) {
   return load_safetensors(path).tensors;
 }
 
-Checkpoint load_from(const fs::path& path) {
-  auto manifest = read_manifest(path);
+Checkpoint load_weights_from(const fs::path& path, Manifest& manifest) {
+  manifest = read_manifest(path);
   return {path,
           manifest.step,
           manifest.best,
-          {load_checked(path / "model.safetensors", manifest.model),
-           load_checked(path / "optimizer.safetensors", manifest.optimizer),
-           std::move(manifest.state)}};
+          {load_checked(path / "model.safetensors", manifest.model), {}, manifest.state}};
+}
+
+Checkpoint load_from(const fs::path& path) {
+  Manifest manifest;
+  auto checkpoint = load_weights_from(path, manifest);
+  checkpoint.content.optimizer = load_checked(path / "optimizer.safetensors", manifest.optimizer);
+  return checkpoint;
 }
 
 }  // namespace
 
 Checkpoint load_checkpoint(const std::string& path) { return load_from(find_checkpoint(path)); }
+
+Checkpoint load_weights(const std::string& path) {
+  Manifest manifest;
+  return load_weights_from(find_checkpoint(path), manifest);
+}
 
 NamedTensors load_model(const std::string& path) {
   if (!fs::is_directory(path)) return load_safetensors(path).tensors;

@@ -31,6 +31,9 @@ struct Checkpoint {
 /// link `last` names. Damage is refused with one line: which file, what was expected and found.
 Checkpoint load_checkpoint(const std::string& path);
 
+/// The same without the optimizer, which is twice as large as the model and only training needs.
+Checkpoint load_weights(const std::string& path);
+
 /// Only the tensors of the model, from any of these or from a .safetensors file; the latter is
 /// not compared with a manifest.
 NamedTensors load_model(const std::string& path);

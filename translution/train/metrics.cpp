@@ -151,13 +151,12 @@ void MetricsLog::sync() {
   tensorboard_.sync();
 }
 
-std::vector<Metrics> read_metrics(const std::string& path) {
-  const std::string bytes = read_file(path);
+std::vector<Metrics> parse_metrics(std::string_view bytes, const std::string& path) {
   std::vector<Metrics> moments;
   int64_t line = 1;
   for (size_t begin = 0; begin < bytes.size(); ++line) {
     const size_t end = std::min(bytes.find('\n', begin), bytes.size());
-    const auto text = std::string_view(bytes).substr(begin, end - begin);
+    const auto text = bytes.substr(begin, end - begin);
     begin = end + 1;
     if (auto metrics = parse_line(text)) {
       moments.push_back(std::move(*metrics));
@@ -168,6 +167,10 @@ std::vector<Metrics> read_metrics(const std::string& path) {
     }
   }
   return moments;
+}
+
+std::vector<Metrics> read_metrics(const std::string& path) {
+  return parse_metrics(read_file(path), path);
 }
 
 }  // namespace translution

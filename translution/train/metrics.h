@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ class MetricsLog {
 
 /// The moments of a `metrics.jsonl`. A last line that cannot be read is left out, since a killed
 /// run leaves such; any other is named.
+std::vector<Metrics> parse_metrics(std::string_view bytes, const std::string& path);
 std::vector<Metrics> read_metrics(const std::string& path);
 
 }  // namespace translution

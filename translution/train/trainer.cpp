@@ -18,6 +18,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kOrder = 1, kDropout = 2;  // what random numbers are for
 
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 std::vector<std::pair<std::string, torch::Tensor>> named(const torch::nn::Module& module) {
   std::vector<std::pair<std::string, torch::Tensor>> parameters;
   for (const auto& item : module.named_parameters())
@@ -83,6 +87,9 @@ void Trainer::resume() {
   const auto newest = newest_whole(setup_.directory + "/checkpoints");
   if (setup_.events.message)
     for (const auto& line : newest.skipped) setup_.events.message(line);
+  ensure(newest.checkpoint || newest.skipped.empty(), setup_.directory,
+         "/checkpoints: none is whole, so there is nothing to go on from; remove the run to start "
+         "anew");
   if (newest.checkpoint) restore(*newest.checkpoint);
 }
 
@@ -188,7 +195,7 @@ double Trainer::train_step(const LoadedBatch& loaded) {
 
 void Trainer::log_training(double norm) {
   const auto& model = network_.options();
-  const double samples = static_cast<double>(options_.batch * state_.loss_count) / seconds_;
+  const double samples = static_cast<double>(samples_) / seconds_;
   const double gflops = samples * model_cost(model).training_flops / 1e9;
   Metrics metrics{state_.step, epochs_done(), "train", {}};
   metrics.values = {{"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
@@ -201,10 +208,12 @@ void Trainer::log_training(double norm) {
   metrics.values.emplace_back("gflops", gflops);
   if (setup_.sgemm_gflops > 0)
     metrics.values.emplace_back("share_of_sgemm", gflops / setup_.sgemm_gflops);
+  metrics.values.emplace_back("input_share", waited_ / seconds_);
   metrics.values.emplace_back("resident_mib", resident_mib());
   tell(metrics);
   latest_ = metrics;
-  state_.loss_sum = 0, state_.loss_count = 0, seconds_ = 0;
+  state_.loss_sum = 0, state_.loss_count = 0;
+  samples_ = 0, seconds_ = 0, waited_ = 0;
 }
 
 // Whether the first evaluation set was never done better.
@@ -237,8 +246,11 @@ bool Trainer::run(const std::atomic<bool>& stop) {
                               options_.workers});
   while (state_.step < total_) {
     const auto start = Clock::now();
-    const double norm = train_step(*loader.next());
-    seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+    const auto loaded = loader.next();
+    waited_ += seconds_since(start);
+    const double norm = train_step(*loaded);
+    samples_ += loaded->batch.input.size(0);
+    seconds_ += seconds_since(start);
     if (due(options_.log_every)) log_training(norm);
     const bool best = due(options_.eval_every) && evaluate_all();
     if (due(options_.save_every) || best || stop) save(best);

@@ -81,7 +81,9 @@ class Trainer {
   const int64_t per_epoch_, total_;  // steps
   State state_;
   Metrics latest_;
-  double seconds_ = 0;  // of the steps since the last line of the log
+  // Of the steps since the last line of the log, or since the run went on.
+  int64_t samples_ = 0;
+  double seconds_ = 0, waited_ = 0;  // in all; for data
 };
 
 }  // namespace translution

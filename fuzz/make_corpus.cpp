@@ -1,0 +1,96 @@
+// make_corpus DIR: small whole files for the parsers of binary formats, one folder per target.
+// Those of text lie in fuzz/corpus.
+
+#include <turbojpeg.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <opencv2/imgcodecs.hpp>
+
+#include "translution/io/safetensors_header.h"
+#include "translution/train/manifest.h"
+
+namespace {
+
+using namespace translution;
+
+void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  if (!(std::ofstream(path, std::ios::binary) << bytes)) {
+    std::fprintf(stderr, "make_corpus: %s: cannot be written\n", path.c_str());
+    std::exit(1);
+  }
+}
+
+void write_gzip(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+}
+
+std::string idx_of_images() {  // two of 3x3
+  return std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x03\0\0\0\x03", 16) + std::string(18, '\x70');
+}
+
+std::string idx_of_labels() { return std::string("\0\0\x08\x01\0\0\0\x02\x05\x07", 10); }
+
+std::string safetensors() {
+  SafetensorsHeader header;
+  header.entries = {{"weight", Dtype::f32, {2, 3}, 0, 24}, {"bias", Dtype::f64, {1}, 24, 32}};
+  header.metadata = {{"format", "pt"}};
+  return format_safetensors_header(header) + std::string(32, '\x3f');
+}
+
+cv::Mat picture(int type) {
+  cv::Mat mat(17, 23, type);
+  cv::randu(mat, 0, 256);
+  return mat;
+}
+
+std::string png(int type) {
+  std::vector<unsigned char> bytes;
+  cv::imencode(".png", picture(type), bytes);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string jpeg(int flags) {
+  const cv::Mat mat = picture(CV_8UC3);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  const tjhandle handle = tjInitCompress();
+  tjCompress2(handle, mat.data, mat.cols, 0, mat.rows, TJPF_RGB, &bytes, &size, TJSAMP_420, 80,
+              flags);
+  std::string text(reinterpret_cast<const char*>(bytes), size);
+  tjFree(bytes);
+  tjDestroy(handle);
+  return text;
+}
+
+std::string manifest() {
+  Manifest it;
+  it.step = 12;
+  it.model = it.optimizer = {32, std::string(32, 'a')};
+  it.state = {{"config", {{"model", "vit-a/12"}}}, {"best", 0.5}, {"evaluated", true}};
+  return format_manifest(it);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return std::fprintf(stderr, "usage: make_corpus DIR\n"), 2;
+  const std::filesystem::path out = argv[1];
+  write(out / "idx/images", idx_of_images());
+  write(out / "idx/labels", idx_of_labels());
+  write_gzip(out / "idx/images.gz", idx_of_images());
+  write_gzip(out / "gzip/labels.gz", idx_of_labels());
+  write(out / "image/colour.png", png(CV_8UC3));
+  write(out / "image/grey16.png", png(CV_16UC1));
+  write(out / "image/baseline.jpg", jpeg(0));
+  write(out / "image/progressive.jpg", jpeg(TJFLAG_PROGRESSIVE));
+  write(out / "safetensors/two", safetensors());
+  write(out / "manifest/small", manifest());
+}

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace translution::testing {
+
+/// What is said, and the bytes that say it. Each must be found; `whole` is a file to start from.
+using Lies = std::vector<std::pair<std::string, std::string>>;
+
+Lies idx_lies();
+Lies gzip_lies();
+Lies safetensors_lies(const std::string& whole);
+Lies manifest_lies(const std::string& whole);
+Lies jpeg_lies(const std::string& whole);
+Lies png_lies();
+Lies meta_lies();
+Lies encoder_lies(const std::string& whole);
+Lies toml_lies();
+
+}  // namespace translution::testing

@@ -1,0 +1,166 @@
+#include "tests/damage/subjects.h"
+
+#include <turbojpeg.h>
+
+#include "tests/apps/program.h"
+#include "tests/data/idx_files.h"
+#include "tests/data/pictures.h"
+#include "tests/data/small_vocabulary.h"
+#include "translution/io/checksum.h"
+#include "translution/train/manifest.h"
+
+namespace translution::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kAll = std::numeric_limits<size_t>::max() / 2;
+const std::string kCheckpoint = "checkpoints/step-00000001/";
+
+void expect_done(const std::string& arguments) {
+  const auto outcome = run(arguments);
+  EXPECT_EQ(outcome.code, 0) << arguments << ": " << outcome.err;
+}
+
+// ------------------------------------------------------------------------------------- IDX
+
+void make_idx(const std::string& path) {
+  Directory made;
+  write_split(made);
+  fs::copy(made.path, path);
+}
+
+// ----------------------------------------------------------------------------- checkpoints
+
+// Lets the manifest of a copied run say what model.safetensors has become.
+void seal_weights(const std::string& copy) {
+  const std::string path = copy + "/" + kCheckpoint, weights = path + "model.safetensors";
+  auto manifest = parse_manifest(get_bytes(path + "manifest.json"));
+  manifest.model = {static_cast<int64_t>(fs::file_size(weights)), checksum_of_file(weights)};
+  fs::remove(path + "manifest.json");  // it is a link
+  put_bytes(path + "manifest.json", format_manifest(manifest));
+}
+
+// ------------------------------------------------------------------------------ pictures
+
+void make_images(const std::string& path) {
+  for (const std::string split : {"train", "val"})
+    for (const std::string of_class : {"left", "right"}) {
+      const std::string folder = path + "/" + split + "/" + of_class + "/";
+      fs::create_directories(folder);
+      for (int i = 0; i < 3; ++i)
+        put_bytes(folder + std::to_string(i) + ".jpg",
+                  to_jpeg(varied_image(50 + i, 60), TJSAMP_420));
+    }
+}
+
+// ---------------------------------------------------------------------------------- text
+
+std::string many_lines() {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "the quick brown fox " + std::to_string(i) + "\n";
+  return text;
+}
+
+void make_bpe(const std::string& path) {
+  const auto files = small_vocabulary({{"t", "h"}, {"th", "e"}, {"q", "u"}, {"o", "x"}});
+  fs::create_directories(path);
+  put_bytes(path + "/encoder.json", files.encoder);
+  put_bytes(path + "/vocab.bpe", files.merges);
+}
+
+// Where things lie below the base.
+struct Places {
+  explicit Places(const TempDir& base)
+      : idx(base / "idx"),
+        images(base / "images"),
+        pictures(base / "pictures"),
+        config(base / "config"),
+        bpe(base / "bpe"),
+        text(base / "text.txt"),
+        tokens(base / "tokens"),
+        digits_run(base / "digits"),
+        images_run(base / "colours"),
+        text_run(base / "gpt") {}
+
+  const std::string idx, images, pictures, config, bpe, text, tokens;
+  const std::string digits_run, images_run, text_run;
+};
+
+void make_pictures(const std::string& path) {
+  fs::create_directories(path);
+  put_bytes(path + "/one.jpg", to_jpeg(varied_image(51, 60), TJSAMP_420));
+  put_bytes(path + "/one.png", to_png(varied_image(51, 60)));
+}
+
+void make_files(const Places& at) {
+  make_idx(at.idx);
+  make_images(at.images);
+  make_pictures(at.pictures);
+  make_bpe(at.bpe);
+  put_bytes(at.text, many_lines());
+  expect_done("data text " + at.text + " --out " + at.tokens);
+  const std::string train = "train --steps 1 --batch 8 --eval-limit 8 --threads 1 --out ";
+  const std::string small = " --method alpha_translution --model vit-a/21 ";
+  expect_done(train + at.digits_run + small + "--canvas 42 --data idx:" + at.idx);
+  expect_done(train + at.images_run + small + "--image-size 42 --data images:" + at.images);
+  expect_done(train + at.text_run +
+              " --method alpha_translution --model gpt-a-16 --data tokens:" + at.tokens);
+  fs::create_directories(at.config);
+  fs::copy(at.digits_run + "/config.toml", at.config);
+}
+
+std::vector<Subject> of_images(const Places& at) {
+  const std::string read = "eval " + at.digits_run + " --data idx:{}";
+  const std::string folder = "eval " + at.images_run + " --data images:{}";
+  const std::string look = "predict " + at.images_run + " {}/";
+  const auto jpeg = get_bytes(at.pictures + "/one.jpg");
+  return {{"IDX images", at.idx, "train-images-idx3-ubyte", read, 0, 16, true, idx_lies()},
+          {"IDX labels", at.idx, "train-labels.idx1-ubyte", read, 0, 8},
+          {"gzip", at.idx, "t10k-images.idx3-ubyte.gz", read, 10, kAll, true, gzip_lies()},
+          {"JPEG", at.pictures, "one.jpg", look + "one.jpg", 0, 2, true, jpeg_lies(jpeg)},
+          {"PNG", at.pictures, "one.png", look + "one.png", 0, kAll, true, png_lies()},
+          {"image folder", at.images, "val/left/0.jpg", folder, 0, 2}};
+}
+
+std::vector<Subject> of_runs(const Places& at) {
+  const std::string eval = "eval {} --eval-limit 8", report = "report {} --out {}/report.html";
+  const std::string resume = "train --config {}/config.toml --resume auto --steps 2 --out {}";
+  const std::string train =
+      "train --config {}/config.toml --data digits:16 --canvas 42 --model vit-a/21 --steps 1 "
+      "--eval-limit 8 --out {}/run";
+  const std::string weights = kCheckpoint + "model.safetensors",
+                    state = kCheckpoint + "optimizer.safetensors",
+                    manifest = kCheckpoint + "manifest.json";
+  const auto lies = safetensors_lies(get_bytes(at.digits_run + "/" + weights));
+  const auto about = manifest_lies(get_bytes(at.digits_run + "/" + manifest));
+  return {{"safetensors", at.digits_run, weights, eval, 0, kAll, true, lies},
+          {"sealed anew", at.digits_run, weights, eval, 0, 8, true, lies, seal_weights},
+          {"optimizer", at.digits_run, state, resume, 0, kAll},
+          {"manifest", at.digits_run, manifest, eval, 0, kAll, true, about},
+          {"metrics.jsonl", at.digits_run, "metrics.jsonl", report, 0, 0, false},
+          {"TOML", at.config, "config.toml", train, 0, 0, false, toml_lies()}};
+}
+
+std::vector<Subject> of_text(const Places& at) {
+  const std::string eval = "eval " + at.text_run + " --eval-limit 4 --data tokens:{}";
+  const std::string read = "data text " + at.text + " --tokenizer gpt2 --bpe {} --out {}/tokens";
+  const auto encoder = get_bytes(at.bpe + "/encoder.json");
+  return {{"tokens", at.tokens, "val.bin", eval},
+          {"meta.json", at.tokens, "meta.json", eval, 0, 0, true, meta_lies()},
+          {"encoder.json", at.bpe, "encoder.json", read, 0, 0, true, encoder_lies(encoder)},
+          {"vocab.bpe", at.bpe, "vocab.bpe", read, 0, 0, false}};
+}
+
+}  // namespace
+
+std::vector<Subject> make_subjects(const TempDir& base) {
+  const Places at(base);
+  make_files(at);
+  std::vector<Subject> all;
+  for (const auto& some : {of_images(at), of_runs(at), of_text(at)})
+    all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+}  // namespace translution::testing
