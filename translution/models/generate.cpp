@@ -174,7 +174,7 @@ torch::Tensor Generator::run_blocks(torch::Tensor x) {
                                                                            : torch::Tensor());
   }
   cached_ = count;
-  return multiply(model_->head, model_->head_norm(model_->backbone->norm(x)));
+  return model_->logits(model_->backbone->norm(x));
 }
 
 }  // namespace translution
