@@ -42,6 +42,7 @@ struct GenerateFlags {
   explicit GenerateFlags(CLI::App& command) : settings(command) {
     command.add_option("RUN", path, "whose model")->required();
     settings.add("prompt", "TEXT", "what the text begins with (a line feed)", "Text");
+    settings.add("data", "tokens:DIR", "whose tokenizer (that of the run's data)", "Text");
     settings.add("tokens", "N", "how many are made (200)", "Text");
     settings.add(sampling_settings());
   }
@@ -74,6 +75,13 @@ class Stream {
   std::string waiting_;
 };
 
+std::string data_of(const Trained& trained, const std::map<std::string, std::string>& given) {
+  for (const auto* settings : {&given, &trained.config})
+    if (const auto found = settings->find("data"); found != settings->end()) return found->second;
+  throw std::invalid_argument(
+      join(trained.path, " knows no data; name some with its tokenizer: --data tokens:DIR"));
+}
+
 void run_generate(const GenerateFlags& flags) {
   at::set_num_threads(usable_cores());
   const auto given = flags.settings.given();
@@ -85,7 +93,7 @@ void run_generate(const GenerateFlags& flags) {
   auto trained = load_trained(flags.path);
   require(trained.network->options().family == Family::gpt, flags.path, " holds ",
           trained.network->options().name(), "; text wants a gpt model");
-  const auto data = trained.config.at("data");
+  const auto data = data_of(trained, given);
   const auto tokenizer =
       data == "text" ? Tokenizer::bytes() : read_tokenizer(data.substr(data.find(':') + 1));
   const auto prompt = given.find("prompt");

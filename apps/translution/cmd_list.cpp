@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "table.h"
+#include "translution/models/authors.h"
 #include "translution/paper/tables.h"
 
 namespace translution::cli {
@@ -30,6 +31,19 @@ Json all_architectures() {
   return rows;
 }
 
+// Each with _tiny, _mini, _small, _base or _large behind it.
+Json all_authors_models() {
+  Json rows;
+  for (const auto& family : authors_families()) {
+    const Position p = authors_position(family);
+    rows.push_back({{"name", family + "_tiny"},
+                    {"method", name_of(kMethods, p.method)},
+                    {"roles", p.uses_offsets() ? p.roles.str() : "-"},
+                    {"rotary", p.rotates() ? "on" : "off"}});
+  }
+  return rows;
+}
+
 Json all_paper_tables() {
   Json rows;
   for (const auto& name : paper_table_names())
@@ -40,6 +54,7 @@ Json all_paper_tables() {
 Json everything() {
   return {{"methods", all_methods()},
           {"architectures", all_architectures()},
+          {"authors_models", all_authors_models()},
           {"paper_tables", all_paper_tables()}};
 }
 
@@ -67,6 +82,10 @@ void run_list(bool json) {
   fmt::print("Methods (--method)\n{}\n", text_of(all["methods"]));
   fmt::print("Architectures (--model, with a patch size or length: vit-a/12, gpt-a-160)\n{}\n",
              text_of(all["architectures"]));
+  fmt::print(
+      "The authors' models (--model; _tiny, _mini, _small, _base, _large; lor_qkv_tiny/56 is for\n"
+      "images in patches of 56, lor_qkv_tiny-256 for texts of 256 tokens)\n{}\n",
+      text_of(all["authors_models"]));
   fmt::print("Tables of the paper (--paper-table)\n{}", text_of(all["paper_tables"]));
 }
 

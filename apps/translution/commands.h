@@ -8,6 +8,7 @@ namespace translution::cli {
 void add_bench(CLI::App& program);
 void add_completion(CLI::App& program);
 void add_configs(CLI::App& program);
+void add_convert(CLI::App& program);
 void add_data(CLI::App& program);
 void add_eval(CLI::App& program);
 void add_generate(CLI::App& program);

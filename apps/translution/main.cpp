@@ -19,6 +19,7 @@ constexpr const char* kExamples =
     "  translution report runs/alpha\n"
     "  translution info --model vit-a/12 --method translution --image-size 84\n"
     "  translution data text book.txt --out tokens\n"
+    "  translution convert gpt2/model.safetensors gpt2.safetensors --from gpt2\n"
     "  translution bench op --method translution --cls\n"
     "  translution info --help";
 
@@ -148,7 +149,7 @@ void set_up(CLI::App& program) {
   program.require_subcommand(0, 1);
   for (const auto add :
        {add_list, add_info, add_train, add_eval, add_predict, add_generate, add_report,
-        add_reproduce, add_results, add_data, add_bench, add_configs, add_completion})
+        add_reproduce, add_results, add_data, add_convert, add_bench, add_configs, add_completion})
     add(program);
   for (auto* command : program.get_subcommands({})) command->group("Commands");
 }

@@ -47,7 +47,9 @@ Position PositionFlags::read() const {
 }
 
 void add_model_flags(SettingFlags& flags) {
-  flags.add("model", "NAME", "with patch size or length: vit-a/12, gpt-a-160", "Model");
+  flags.add("model", "NAME",
+            "with patch size or length: vit-a/12, gpt-a-160; or the authors' name: lor_qkv_tiny/56",
+            "Model");
   flags.add(model_settings());
 }
 

@@ -1,13 +1,39 @@
 #include "run_directory.h"
 
+#include <filesystem>
+
+#include "model_file.h"
 #include "translution/core/error.h"
 #include "translution/data/settings.h"
 #include "translution/models/settings.h"
 #include "translution/nn/regrid.h"
 
 namespace translution::cli {
+namespace {
+
+std::shared_ptr<Network> make_network(ModelOptions options, const NamedTensors& tensors) {
+  options.init = Init::none;
+  const auto network = std::make_shared<Network>(options);
+  load_tensors(network->module(), tensors, options.grid());
+  network->module().eval();
+  return network;
+}
+
+// A file of weights tells its model, but neither data nor the names of classes.
+Trained load_converted(const std::string& path) {
+  const auto model = load_described(path);
+  const auto texts = model_texts(model.options);
+  Trained trained{path, 0, {texts.begin(), texts.end()}, {}, nullptr};
+  for (int64_t c = 0; model.options.family == Family::vit && c < model.options.classes; ++c)
+    trained.classes.push_back(std::to_string(c));
+  trained.network = make_network(model.options, model.tensors);
+  return trained;
+}
+
+}  // namespace
 
 Trained load_trained(const std::string& path) {
+  if (std::filesystem::is_regular_file(path)) return load_converted(path);
   const auto checkpoint = load_weights(path);
   Trained trained{checkpoint.path, checkpoint.step, {}, {}, nullptr};
   const auto& state = checkpoint.content.state;
@@ -17,11 +43,7 @@ Trained load_trained(const std::string& path) {
   } catch (const nlohmann::json::exception&) {
     throw std::runtime_error(join(checkpoint.path, ": was not written by `translution train`"));
   }
-  auto options = read_model(trained.config);
-  options.init = Init::none;
-  trained.network = std::make_shared<Network>(options);
-  load_tensors(trained.network->module(), checkpoint.content.model, options.grid());
-  trained.network->module().eval();
+  trained.network = make_network(read_model(trained.config), checkpoint.content.model);
   return trained;
 }
 

@@ -18,7 +18,8 @@ struct Trained {
   std::shared_ptr<Network> network;
 };
 
-/// The model of a run, of a checkpoint, or of a directory of checkpoints, with its weights.
+/// The model of a run, of a checkpoint, of a directory of checkpoints, or of a file that
+/// `translution convert` wrote, with its weights.
 Trained load_trained(const std::string& path);
 
 /// The data that the model was trained on, with what `given` says otherwise. Messages about `given`

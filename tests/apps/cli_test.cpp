@@ -199,6 +199,10 @@ TEST(List, NamesMethodsArchitecturesAndTables) {
   EXPECT_EQ(all["architectures"][0],
             json({{"name", "vit-a"}, {"depth", 6}, {"dim", 192}, {"heads", 3}, {"mlp_dim", 768}}));
   EXPECT_EQ(all["paper_tables"].size(), paper_table_names().size());
+  EXPECT_EQ(all["authors_models"].size(), 18u);
+  EXPECT_EQ(
+      all["authors_models"][2],
+      json({{"name", "rope_tiny"}, {"method", "translution"}, {"roles", "v"}, {"rotary", "off"}}));
 }
 
 TEST(List, PrintsTheSameAsText) {

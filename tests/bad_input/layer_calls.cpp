@@ -65,11 +65,15 @@ std::vector<WrongCall> wrong_options() {
       {"rotary on a relation",
        building(tiny().position(of(Method::rotary)).relation(any_relation())),
        "attention: rotary needs the places of a grid, not a relation"},
-      {"a block without hidden channels", [] { Block(tiny(), 0, 0.0); },
+      {"a bias on relative queries", building(tiny().qkv_bias(true)),
+       "attention: qkv_bias goes with methods that have one W^q, W^k, W^v for all offsets, not "
+       "with "
+       "translution"},
+      {"a block without hidden channels", [] { Block(tiny(), 0, BlockStyle{}); },
        "block: wanted dim and mlp_dim of 1 or more, got 6 and 0"},
-      {"a block with a NaN dropout", [] { Block(tiny(), 8, std::nan("")); },
+      {"a block with a NaN dropout", [] { Block(tiny(), 8, BlockStyle{std::nan("")}); },
        "block: wanted a dropout probability in [0, 1), got nan"},
-      {"a block that drops all", [] { Block(tiny(), 8, 1.0); },
+      {"a block that drops all", [] { Block(tiny(), 8, BlockStyle{1.0}); },
        "block: wanted a dropout probability in [0, 1), got 1"},
   };
 }

@@ -99,6 +99,18 @@ TEST(ModelParameters, AreToldAsBuiltForEveryMethodAndPooling) {
   }
 }
 
+TEST(ModelParameters, AreToldAsBuiltInOtherLayouts) {
+  Position plain;
+  plain.method = Method::self_attention;
+  for (auto options : {tiny_vit(plain), tiny_gpt(plain)}) {
+    const auto paper = total(told_shapes(options));
+    options.extra_norms = false;
+    options.qkv_bias = true;
+    EXPECT_EQ(built_shapes(options), told_shapes(options));
+    EXPECT_NE(total(told_shapes(options)), paper);
+  }
+}
+
 int64_t resident_bytes() {
   int64_t pages = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> pages >> resident;

@@ -327,5 +327,47 @@ TEST(AttentionClone, ComputesTheSameFromWeightsOfItsOwn) {
   }
 }
 
+void copy_weights(const Attention& from, Attention& to) {
+  torch::NoGradGuard no_grad;
+  for (auto& parameter : to->named_parameters())
+    parameter.value().copy_(from->named_parameters()[parameter.key()]);
+}
+
+TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
+  const auto free =
+      build(AttentionOptions(6).heads(3).dim_head(4).position(of(Method::self_attention_no_pos)));
+  for (const int64_t tokens : {1, 7, 12}) {
+    auto bound = build(AttentionOptions(6).heads(3).dim_head(4).grid({tokens}).position(
+        of(Method::self_attention_no_pos)));
+    copy_weights(free, bound);
+    const auto x = random_input(tokens);
+    EXPECT_TRUE(at::equal(free->forward(x), bound->forward(x)));
+  }
+}
+
+// A bias is a weight of a channel that is always one.
+TEST(AttentionWithBias, IsTheOneWithAConstantChannel) {
+  for (const auto method : {Method::self_attention, Method::rotary, Method::relative_key}) {
+    const auto options = tiny(of(method)).dim_head(8);
+    auto biased = build(AttentionOptions(options).qkv_bias(true));
+    auto wider = build(AttentionOptions(options).dim(7));
+    torch::NoGradGuard no_grad;
+    for (const std::string role : {"query", "key", "value"}) {
+      auto bias = biased->named_parameters()[role + "_bias"];
+      EXPECT_TRUE(bias.eq(0).all().item<bool>());
+      bias.normal_();
+      wider->named_parameters()[role].copy_(
+          at::cat({biased->named_parameters()[role], bias.unsqueeze(0)}));
+    }
+    if (method == Method::relative_key)
+      wider->named_parameters()["key_vectors"].copy_(biased->named_parameters()["key_vectors"]);
+    wider->out->weight.narrow(0, 0, 6).copy_(biased->out->weight);
+    wider->out->bias.narrow(0, 0, 6).copy_(biased->out->bias);
+    const auto x = random_input(7);
+    const auto expected = wider->forward(at::cat({x, at::ones({2, 7, 1}, at::kDouble)}, -1));
+    EXPECT_TRUE(at::allclose(biased->forward(x), expected.narrow(-1, 0, 6), 1e-12, 1e-12));
+  }
+}
+
 }  // namespace
 }  // namespace translution

@@ -17,6 +17,11 @@ bool Position::uses_offsets() const {
   }
 }
 
+bool Position::shares_qkv() const {
+  return method != Method::translution && method != Method::alpha_translution &&
+         method != Method::convolution;
+}
+
 bool Position::rotates() const { return rotary || method == Method::rotary; }
 
 OffsetOptions Position::offsets(const std::vector<int64_t>& grid, bool cls, bool causal) const {

@@ -57,6 +57,14 @@ inline constexpr Named<Mixing> kMixings[] = {
     {Mixing::mean, "mean", "average them (the authors' released code)"},
 };
 
+/// The type in which rotary angles, their sines and cosines are taken.
+enum class Angles { in_double, in_float };
+
+inline constexpr Named<Angles> kAngles[] = {
+    {Angles::in_double, "double", "exact for weights of any type"},
+    {Angles::in_float, "float", "rounded as in the authors' released code"},
+};
+
 /// A method with its orthogonal choices. Fields that the method does not use are ignored.
 struct Position {
   Method method = Method::translution;
@@ -68,10 +76,13 @@ struct Position {
   bool shared_qkv = true;                  ///< alpha_translution: W^q, W^k, W^v beside it
   Mixing mixing = Mixing::sum;             ///< alpha_translution
   bool rotary = false;                     ///< rotate queries and keys that are not relative
+  Angles angles = Angles::in_double;       ///< of every rotation
   int64_t kernel_size = 3;                 ///< convolution: odd side of the window
 
   /// Does the method read an offset table?
   bool uses_offsets() const;
+  /// Is the layer plain attention, with one W^q, W^k, W^v, whatever position adds to it?
+  bool shares_qkv() const;
   /// Are shared queries and keys rotated?
   bool rotates() const;
   /// Is a position embedding part of the method's input unless the caller says otherwise?

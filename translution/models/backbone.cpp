@@ -6,8 +6,8 @@ BackboneImpl::BackboneImpl(const ModelOptions& options) {
   const auto& a = options.architecture;
   register_module("blocks", blocks);
   for (int64_t layer = 0; layer < a.depth; ++layer)
-    blocks->push_back(Block(options.attention(layer), a.mlp_dim, options.dropout));
-  norm = register_module("norm", torch::nn::LayerNorm(std::vector<int64_t>{a.dim}));
+    blocks->push_back(Block(options.attention(layer), a.mlp_dim, options.block_style()));
+  norm = register_module("norm", make_norm(a.dim, options.norm_eps));
 }
 
 torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows) {

@@ -124,15 +124,15 @@ std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {
   if (o.embeds_input()) specs.push_back({"position_embedding", {o.tokens(), dim}});
   if (o.family == Family::vit) {
     const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
-    add_norm(specs, "patch_norm", patch_dim);
+    if (o.extra_norms) add_norm(specs, "patch_norm", patch_dim);
     add_linear(specs, "patch_embed", patch_dim, dim);
-    add_norm(specs, "embed_norm", dim);
+    if (o.extra_norms) add_norm(specs, "embed_norm", dim);
     add_backbone(specs, o);
     add_linear(specs, "head", dim, o.classes);
   } else {
     specs.push_back({"token_embedding.weight", {o.vocabulary, dim}});
     add_backbone(specs, o);
-    add_norm(specs, "head_norm", dim);
+    if (o.extra_norms) add_norm(specs, "head_norm", dim);
     add_linear(specs, "head", dim, o.vocabulary, /*bias=*/false);
   }
   return specs;

@@ -170,7 +170,7 @@ torch::Tensor Generator::run_blocks(torch::Tensor x) {
     x = run_block(layer, first, count);
   }
   cached_ = count;
-  return multiply(model_->head, model_->head_norm(model_->backbone->norm(x)));
+  return model_->logits(model_->backbone->norm(x));
 }
 
 torch::Tensor Generator::run_block(size_t layer, int64_t first, int64_t count) {

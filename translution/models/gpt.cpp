@@ -30,7 +30,7 @@ GPTImpl::GPTImpl(const ModelOptions& o) : options(o) {
   }
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
   backbone = register_module("backbone", Backbone(o));
-  head_norm = register_module("head_norm", torch::nn::LayerNorm(std::vector<int64_t>{dim}));
+  if (o.extra_norms) head_norm = register_module("head_norm", make_norm(dim, o.norm_eps));
   head = register_module(
       "head", torch::nn::Linear(torch::nn::LinearOptions(dim, o.vocabulary).bias(false)));
 }
@@ -50,8 +50,12 @@ torch::Tensor GPTImpl::embed(const torch::Tensor& tokens) {
   return dropout(x);
 }
 
+torch::Tensor GPTImpl::logits(const torch::Tensor& features) {
+  return multiply(head, head_norm ? head_norm(features) : features);
+}
+
 torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const torch::Tensor& rows) {
-  return multiply(head, head_norm(backbone(embed(tokens), rows)));
+  return logits(backbone(embed(tokens), rows));
 }
 
 std::vector<torch::Tensor> GPTImpl::attention_maps(const torch::Tensor& tokens) {

@@ -1,9 +1,12 @@
 #include "translution/models/options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "translution/core/error.h"
+#include "translution/core/settings.h"
+#include "translution/models/authors.h"
 
 namespace translution {
 namespace {
@@ -31,22 +34,46 @@ const std::vector<Architecture>& architectures() {
   return all;
 }
 
+std::optional<Architecture> find_architecture(const std::string& name) {
+  for (const auto& architecture : architectures())
+    if (architecture.name == name) return architecture;
+  if (name.empty() || name.find_first_not_of("0123456789x") != std::string::npos)
+    return std::nullopt;
+  const auto sides = Value{"architecture", name}.grid();
+  if (sides.size() < 4 || sides.size() > 5) return std::nullopt;
+  const int64_t heads = std::max<int64_t>(sides[2], 1);
+  return Architecture{name,     sides[0], sides[1],
+                      sides[2], sides[3], sides.size() == 5 ? sides[4] : sides[1] / heads};
+}
+
+Architecture architecture_of(int64_t depth, int64_t dim, int64_t heads, int64_t mlp_dim,
+                             int64_t dim_head) {
+  for (const auto& a : architectures())
+    if (a.depth == depth && a.dim == dim && a.heads == heads && a.mlp_dim == mlp_dim &&
+        a.dim_head == dim_head)
+      return a;
+  std::vector sides = {depth, dim, heads, mlp_dim, dim_head};
+  if (heads > 0 && dim == heads * dim_head) sides.pop_back();
+  return {times(sides), depth, dim, heads, mlp_dim, dim_head};
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const char* family : {"vit-", "gpt-"})
     for (const auto& architecture : architectures()) names.push_back(family + architecture.name);
+  for (const auto& name : authors_model_names()) names.push_back(name);
   return names;
 }
 
 ModelOptions ModelOptions::named(const std::string& name) {
+  if (is_authors_model(name)) return authors_model(name);
   ModelOptions options;
-  const bool gpt = name.rfind("gpt-", 0) == 0;
+  const bool gpt = name.rfind("gpt-", 0) == 0, vit = name.rfind("vit-", 0) == 0;
   options.family = gpt ? Family::gpt : Family::vit;
   const size_t end = name.find(gpt ? '-' : '/', 4);
   const std::string stem = name.substr(0, end);
-  for (const auto& architecture : architectures()) {
-    if (stem != (gpt ? "gpt-" : "vit-") + architecture.name) continue;
-    options.architecture = architecture;
+  if (const auto found = find_architecture(gpt || vit ? stem.substr(4) : "")) {
+    options.architecture = *found;
     if (end != std::string::npos)
       (gpt ? options.length : options.patch_size) = parse_size(name, name.substr(end + 1));
     return options;
@@ -76,6 +103,7 @@ AttentionOptions ModelOptions::attention(int64_t layer) const {
   if (layer >= hybrid_layers.value_or(architecture.depth)) {
     position_of_layer = Position();
     position_of_layer.method = rest;
+    position_of_layer.angles = position.angles;
   }
   return AttentionOptions(architecture.dim)
       .heads(architecture.heads)
@@ -84,6 +112,7 @@ AttentionOptions ModelOptions::attention(int64_t layer) const {
       .cls(has_cls())
       .causal(is_causal())
       .position(position_of_layer)
+      .qkv_bias(qkv_bias)
       .dropout(dropout)
       .init(init);
 }
@@ -100,6 +129,8 @@ void ModelOptions::check() const {
   positive("mlp_dim", architecture.mlp_dim);
   require(std::isfinite(dropout) && dropout >= 0 && dropout < 1,
           "model: wanted a dropout probability in [0, 1), got ", dropout);
+  require(std::isfinite(norm_eps) && norm_eps >= 0 && norm_eps < 1,
+          "model: wanted a norm_eps in [0, 1), got ", norm_eps);
   const int64_t hybrid = hybrid_layers.value_or(architecture.depth);
   require(hybrid >= 0 && hybrid <= architecture.depth, "model: wanted 0 to ", architecture.depth,
           " hybrid layers, the depth, got ", hybrid);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "translution/core/position.h"
-#include "translution/nn/attention.h"
+#include "translution/nn/block.h"
 
 namespace translution {
 
@@ -20,7 +20,15 @@ struct Architecture {
 /// "base", "large", "tiny".
 const std::vector<Architecture>& architectures();
 
-/// "vit-a", "vit-b"… "gpt-large": every family with every architecture.
+/// One of these by its name, or one written out as depth, width, heads and MLP width (and width
+/// of a head, unless it is the width by the heads): "6x192x3x768". Nothing for other names.
+std::optional<Architecture> find_architecture(const std::string& name);
+
+/// One of these sizes: with its name, or written out.
+Architecture architecture_of(int64_t depth, int64_t dim, int64_t heads, int64_t mlp_dim,
+                             int64_t dim_head);
+
+/// "vit-a", "vit-b"… "gpt-large": every family with every architecture; then the authors' names.
 std::vector<std::string> model_names();
 
 enum class Family { vit, gpt };
@@ -53,11 +61,18 @@ struct ModelOptions {
   std::optional<int64_t> hybrid_layers;  ///< so many layers use the method, the rest is plain
   Method rest = Method::self_attention_no_pos;  ///< of a hybrid: this or rotary
 
+  // Layout: as in the paper, or as in other models of the kind (GPT-2, timm's ViT).
+  bool extra_norms = true;  ///< ViT: around the patch embedding; GPT: a second one before the head
+  bool qkv_bias = false;    ///< in every layer
+  Gelu gelu = Gelu::exact;
+  double norm_eps = 1e-5;
+
   double dropout = 0.0;
   Init init = Init::scaled;
 
-  /// Reads a name such as "vit-a/12", "gpt-a-160", "vit-base" into family, architecture and
-  /// patch size or length. Unknown: one line with the nearest known name.
+  /// Reads a name such as "vit-a/12", "gpt-a-160", "vit-base", "gpt-6x192x3x768-160" into family,
+  /// architecture and patch size or length; or one of the authors' (models/authors.h), which says
+  /// more. Unknown: one line with the nearest known name.
   static ModelOptions named(const std::string& name);
   /// "vit-a/12", "gpt-a-160".
   std::string name() const;
@@ -70,6 +85,7 @@ struct ModelOptions {
   bool embeds_input() const { return input_embedding.value_or(position.embeds_input()); }
   /// The attention of layer `layer`.
   AttentionOptions attention(int64_t layer) const;
+  BlockStyle block_style() const { return {dropout, gelu, norm_eps}; }
   /// Refuses sizes that make no sense.
   void check() const;
 };

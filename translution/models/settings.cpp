@@ -34,6 +34,28 @@ Group input_settings() {
             [](const ModelOptions& o) { return name_of(kInits, o.init); }}}};
 }
 
+// Empty for what the paper has, so that only a model that differs says so.
+Group layout_group() {
+  return {"Layout",
+          {{"extra-norms", choices(kSwitch),
+            "norms around the patch embedding, or a second one before a gpt's head (on)",
+            [](ModelOptions& o, const Value& v) { o.extra_norms = v.on(); },
+            [](const ModelOptions& o) { return o.extra_norms ? "" : switch_text(false); }},
+           {"qkv-bias", choices(kSwitch), "a bias on queries, keys and values (off)",
+            [](ModelOptions& o, const Value& v) { o.qkv_bias = v.on(); },
+            [](const ModelOptions& o) { return o.qkv_bias ? switch_text(true) : ""; }},
+           {"gelu", choices(kGelus), "of the MLPs (exact)",
+            [](ModelOptions& o, const Value& v) { o.gelu = v.one_of(kGelus); },
+            [](const ModelOptions& o) {
+              return o.gelu == defaults().gelu ? "" : name_of(kGelus, o.gelu);
+            }},
+           {"norm-eps", "X", join("added to the variance in a norm (", defaults().norm_eps, ")"),
+            [](ModelOptions& o, const Value& v) { o.norm_eps = v.real(0, 0.1); },
+            [](const ModelOptions& o) {
+              return o.norm_eps == defaults().norm_eps ? "" : number_text(o.norm_eps);
+            }}}};
+}
+
 Group position_group() {
   const Position& d = defaults().position;
   return {"Position",
@@ -55,6 +77,13 @@ Group position_group() {
            {"rotary", choices(kSwitch), "rotate queries and keys that are not relative (off)",
             [](ModelOptions& o, const Value& v) { o.position.rotary = v.on(); },
             [](const ModelOptions& o) { return switch_text(o.position.rotary); }},
+           {"angles", choices(kAngles), "in which type rotary angles are taken (double)",
+            [](ModelOptions& o, const Value& v) { o.position.angles = v.one_of(kAngles); },
+            [](const ModelOptions& o) {
+              return o.position.angles == defaults().position.angles
+                         ? ""
+                         : name_of(kAngles, o.position.angles);
+            }},
            {"kernel-size", "N", join("side of a convolution's window (", d.kernel_size, ")"),
             [](ModelOptions& o, const Value& v) { o.position.kernel_size = v.number(); },
             [](const ModelOptions& o) { return text(o.position.kernel_size); }}}};
@@ -123,7 +152,8 @@ const ModelSettings& position_settings() {
 
 const ModelSettings& model_settings() {
   static const ModelSettings groups = {input_settings(), position_group(), alpha_group(),
-                                       hybrid_group(),   image_group(),    text_group()};
+                                       hybrid_group(),   layout_group(),   image_group(),
+                                       text_group()};
   return groups;
 }
 

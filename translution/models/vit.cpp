@@ -19,9 +19,9 @@ ViTImpl::ViTImpl(const ModelOptions& o) : options(o) {
               "ViT: the options are those of a GPT; build GPT or name a vit model");
   const int64_t dim = o.architecture.dim;
   const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
-  patch_norm = register_module("patch_norm", torch::nn::LayerNorm(std::vector<int64_t>{patch_dim}));
+  if (o.extra_norms) patch_norm = register_module("patch_norm", make_norm(patch_dim, o.norm_eps));
   patch_embed = register_module("patch_embed", torch::nn::Linear(patch_dim, dim));
-  embed_norm = register_module("embed_norm", torch::nn::LayerNorm(std::vector<int64_t>{dim}));
+  if (o.extra_norms) embed_norm = register_module("embed_norm", make_norm(dim, o.norm_eps));
   if (o.has_cls()) cls_token = register_parameter("cls_token", free_vectors({dim}, o.init));
   if (o.embeds_input())
     position_embedding =
@@ -47,7 +47,9 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
   auto patches = image.reshape({B, options.channels, rows, P, cols, P})
                      .permute({0, 2, 4, 3, 5, 1})  // [B,rows,cols,P,P,channels]
                      .reshape({B, rows * cols, P * P * options.channels});
-  auto tokens = embed_norm(multiply(patch_embed, patch_norm(patches)));  // [B,rows*cols,dim]
+  if (patch_norm) patches = patch_norm(patches);
+  auto tokens = multiply(patch_embed, patches);  // [B,rows*cols,dim]
+  if (embed_norm) tokens = embed_norm(tokens);
   if (cls_token.defined())
     tokens = torch::cat({cls_token.expand({B, 1, -1}), tokens}, 1);  // [B,N,dim]
   if (position_embedding.defined()) tokens = tokens + position_embedding;

@@ -16,7 +16,7 @@ class ViTImpl : public torch::nn::Module {
   torch::Tensor embed(const torch::Tensor& image);
 
   ModelOptions options;
-  torch::nn::LayerNorm patch_norm{nullptr}, embed_norm{nullptr};
+  torch::nn::LayerNorm patch_norm{nullptr}, embed_norm{nullptr};  // empty without extra_norms
   torch::nn::Linear patch_embed{nullptr}, head{nullptr};
   torch::Tensor cls_token, position_embedding;  // [dim], [N,dim]; undefined where not used
   torch::nn::Dropout dropout{nullptr};

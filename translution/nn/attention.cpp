@@ -21,6 +21,7 @@ namespace {
 constexpr double kSmall = 0.02;
 // The gate starts open to position and the positional attention local, as in ConViT.
 constexpr double kGateStart = 1.0;
+constexpr double kRotaryBase = 10000;
 // Keeps heads * dim_head and heads * relative_dim far from overflow.
 constexpr int64_t kMaxWidth = int64_t{1} << 30;
 
@@ -60,6 +61,12 @@ torch::Tensor position_features(const OffsetTable& table) {
   return features;
 }
 
+// Nothing in the layer knows the places of its tokens.
+bool takes_any_length(const AttentionOptions& o) {
+  return o.grid().empty() && !o.relation() && !o.position().uses_offsets() &&
+         !o.position().rotates();
+}
+
 void check_options(const AttentionOptions& o) {
   require(o.dim() > 0, "attention: wanted dim of 1 or more, got ", o.dim());
   require(o.heads() > 0, "attention: wanted one or more heads, got ", o.heads());
@@ -73,8 +80,11 @@ void check_options(const AttentionOptions& o) {
   require(o.workspace() >= 0, "attention: wanted a workspace of 0 or more bytes, got ",
           o.workspace());
   o.position().check();
+  require(!o.qkv_bias() || o.position().shares_qkv(), "attention: qkv_bias goes with methods that ",
+          "have one W^q, W^k, W^v for all offsets, not with ",
+          name_of(kMethods, o.position().method));
   if (!o.relation()) {
-    count_tokens({o.grid(), o.cls(), o.causal()});
+    if (!takes_any_length(o)) count_tokens({o.grid(), o.cls(), o.causal()});
     return;
   }
   require(o.position().method != Method::gated_position,
@@ -136,6 +146,9 @@ std::vector<ParameterSpec> attention_parameters(const AttentionOptions& o) {
     add_role(specs, "key", full && p.roles.k, slots, o.dim(), width);
     add_role(specs, "value", full && p.roles.v, slots, o.dim(), width);
   }
+  if (o.qkv_bias())
+    for (const char* name : {"query_bias", "key_bias", "value_bias"})
+      specs.push_back({name, {width}});
   if (p.method == Method::alpha_translution) add_alpha(specs, o, slots, width);
   if (p.method == Method::relative_key) specs.push_back({"key_vectors", {slots, width}, 0, true});
   if (p.method == Method::relative_value)
@@ -164,7 +177,8 @@ void AttentionImpl::reset() {
                                   : std::make_shared<const OffsetTable>(offset_options(options));
   if (position.method == Method::gated_position) position_features_ = position_features(*offsets_);
   if (position.rotates())
-    angles_ = rotary_angles(options.grid(), options.cls(), options.dim_head());
+    angles_ = rotary_angles(options.grid(), options.cls(), options.dim_head(), kRotaryBase,
+                            position.angles);
 }
 
 void AttentionImpl::start(const ParameterSpec& spec, torch::Tensor& parameter) const {
@@ -174,6 +188,10 @@ void AttentionImpl::start(const ParameterSpec& spec, torch::Tensor& parameter) c
     const bool table = spec.shape.size() == 3 && options.init() == Init::authors;
     const double fan = static_cast<double>(spec.fan_in * (table ? spec.shape[2] : 1));
     parameter.uniform_(-1 / std::sqrt(fan), 1 / std::sqrt(fan));
+    return;
+  }
+  if (spec.name.find("_bias") != std::string::npos) {
+    parameter.zero_();
     return;
   }
   if (spec.name == "gate") {
@@ -195,12 +213,7 @@ CallOptions AttentionImpl::call_options(const torch::Tensor& x, const torch::Ten
   TORCH_CHECK(x.dim() == 3 && x.size(2) == options.dim(), "attention: x must be [B, N, ",
               options.dim(), "], got ", x.sizes());
   const int64_t tokens = x.size(1);
-  const int64_t most = options.relation()
-                           ? options.relation()->num_tokens()
-                           : count_tokens({options.grid(), options.cls(), options.causal()});
-  const bool shorter = !options.relation() && options.grid().size() == 1;
-  TORCH_CHECK(tokens == most || (shorter && tokens > 0 && tokens < most), "attention: x has ",
-              tokens, " tokens, this layer was built for ", shorter ? "1 to " : "", most);
+  check_length(tokens);
   CallOptions call;
   call.heads = options.heads();
   call.causal = options.causal();
@@ -217,6 +230,16 @@ CallOptions AttentionImpl::call_options(const torch::Tensor& x, const torch::Ten
     call.runs = runs_;
   }
   return call;
+}
+
+void AttentionImpl::check_length(int64_t tokens) const {
+  if (takes_any_length(options)) return;
+  const int64_t most = options.relation()
+                           ? options.relation()->num_tokens()
+                           : count_tokens({options.grid(), options.cls(), options.causal()});
+  const bool shorter = !options.relation() && options.grid().size() == 1;
+  TORCH_CHECK(tokens == most || (shorter && tokens > 0 && tokens < most), "attention: x has ",
+              tokens, " tokens, this layer was built for ", shorter ? "1 to " : "", most);
 }
 
 Attended AttentionImpl::convolve(const torch::Tensor& x, const CallOptions& call) {
@@ -252,7 +275,9 @@ Attended AttentionImpl::attend(const torch::Tensor& x, const CallOptions& call) 
       break;
   }
   PositionTerms terms{
-      weight("key_vectors"), weight("value_vectors"), weight("bias"), {}, weight("gate")};
+      weight("key_vectors"), weight("value_vectors"),
+      weight("bias"),        {},
+      weight("gate"),        {weight("query_bias"), weight("key_bias"), weight("value_bias")}};
   if (terms.gate.defined()) {
     const auto scores = weight("position_weight");
     terms.position = position_features_.to(scores.options().requires_grad(false)).mm(scores);

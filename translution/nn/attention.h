@@ -33,11 +33,13 @@ struct AttentionOptions {
   TORCH_ARG(int64_t, dim);  ///< channels of input and output
   TORCH_ARG(int64_t, heads) = 1;
   TORCH_ARG(int64_t, dim_head) = 64;
-  TORCH_ARG(std::vector<int64_t>, grid);  ///< sides of the token grid
-  TORCH_ARG(bool, cls) = false;           ///< a class token in front
+  /// Sides of the token grid. Attention that knows no places may leave it out, for any tokens.
+  TORCH_ARG(std::vector<int64_t>, grid);
+  TORCH_ARG(bool, cls) = false;  ///< a class token in front
   TORCH_ARG(bool, causal) = false;
-  TORCH_ARG(Position, position);     ///< the method, with its choices
-  TORCH_ARG(double, dropout) = 0.0;  ///< on the attention
+  TORCH_ARG(Position, position);      ///< the method, with its choices
+  TORCH_ARG(bool, qkv_bias) = false;  ///< added to q, k and v; they must be shared by all offsets
+  TORCH_ARG(double, dropout) = 0.0;   ///< on the attention
   TORCH_ARG(Init, init) = Init::scaled;
   /// Bytes of encoded queries and keys that forward may keep for backward.
   TORCH_ARG(int64_t, workspace) = default_workspace();
@@ -85,13 +87,14 @@ class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
   Attended attend(const torch::Tensor& x, const CallOptions& call);
   Attended convolve(const torch::Tensor& x, const CallOptions& call);
   CallOptions call_options(const torch::Tensor& x, const torch::Tensor& rows, bool map);
+  void check_length(int64_t tokens) const;
   torch::Tensor weight(const char* name) const;
   void start(const ParameterSpec& spec, torch::Tensor& parameter) const;
 
   std::shared_ptr<const OffsetTable> offsets_;
   torch::Tensor runs_;  // of `runs_tokens_` tokens
   int64_t runs_tokens_ = 0;
-  torch::Tensor angles_;             // rotary, [N, D/2], double
+  torch::Tensor angles_;             // rotary, [N, D/2]
   torch::Tensor position_features_;  // gated position, [M, F]
 };
 TORCH_MODULE(Attention);

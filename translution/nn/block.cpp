@@ -18,21 +18,27 @@ torch::nn::Linear make_linear(int64_t in, int64_t out) {
 
 }  // namespace
 
-FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, double p)
-    : up(register_module("up", make_linear(dim, hidden))),
-      down(register_module("down", make_linear(hidden, dim))),
-      dropout(register_module("dropout", make_dropout(p))) {}
-
-torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
-  return dropout(multiply(down, dropout(torch::gelu(multiply(up, x)))));
+torch::nn::LayerNorm make_norm(int64_t dim, double eps) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({dim}).eps(eps));
 }
 
-BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, double p)
-    : norm1(register_module("norm1", torch::nn::LayerNorm(std::vector<int64_t>{options.dim()}))),
-      norm2(register_module("norm2", torch::nn::LayerNorm(std::vector<int64_t>{options.dim()}))),
+FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& style)
+    : up(register_module("up", make_linear(dim, hidden))),
+      down(register_module("down", make_linear(hidden, dim))),
+      dropout(register_module("dropout", make_dropout(style.dropout))),
+      gelu_(style.gelu) {}
+
+torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
+  const auto hidden = torch::gelu(multiply(up, x), gelu_ == Gelu::tanh ? "tanh" : "none");
+  return dropout(multiply(down, dropout(hidden)));
+}
+
+BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, const BlockStyle& style)
+    : norm1(register_module("norm1", make_norm(options.dim(), style.norm_eps))),
+      norm2(register_module("norm2", make_norm(options.dim(), style.norm_eps))),
       attention(register_module("attention", Attention(options))),
-      mlp(register_module("mlp", FeedForward(options.dim(), mlp_dim, p))),
-      dropout(register_module("dropout", make_dropout(p))) {}
+      mlp(register_module("mlp", FeedForward(options.dim(), mlp_dim, style))),
+      dropout(register_module("dropout", make_dropout(style.dropout))) {}
 
 torch::Tensor BlockImpl::finish(const torch::Tensor& x, const torch::Tensor& rows,
                                 const torch::Tensor& attended) {

@@ -13,21 +13,40 @@
 
 namespace translution {
 
+enum class Gelu { exact, tanh };
+
+inline constexpr Named<Gelu> kGelus[] = {
+    {Gelu::exact, "exact", "x times the normal distribution's share below x"},
+    {Gelu::tanh, "tanh", "its approximation by a hyperbolic tangent, as in GPT-2"},
+};
+
+/// In what blocks of the same widths may differ.
+struct BlockStyle {
+  double dropout = 0.0;
+  Gelu gelu = Gelu::exact;
+  double norm_eps = 1e-5;
+};
+
 /// Linear, GELU, Linear, with dropout after each.
 class FeedForwardImpl : public torch::nn::Module {
  public:
-  FeedForwardImpl(int64_t dim, int64_t hidden, double dropout);
+  FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& style);
   torch::Tensor forward(const torch::Tensor& x);
 
   torch::nn::Linear up{nullptr}, down{nullptr};
   torch::nn::Dropout dropout{nullptr};
+
+ private:
+  Gelu gelu_;
 };
 TORCH_MODULE(FeedForward);
+
+torch::nn::LayerNorm make_norm(int64_t dim, double eps);
 
 /// x += attention(norm1(x)); x += mlp(norm2(x)).
 class BlockImpl : public torch::nn::Module {
  public:
-  BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, double dropout);
+  BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, const BlockStyle& style);
   /// Only the query rows asked for are computed and returned.
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {});
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,

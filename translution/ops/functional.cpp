@@ -61,6 +61,7 @@ struct Call {
   struct Projection {
     at::Tensor weight;
     at::Tensor* out;
+    at::Tensor bias = {};
   };
 
   void project_all(std::vector<Projection> of_queries, std::vector<Projection> of_tokens) const {
@@ -74,9 +75,12 @@ struct Call {
 
   static void project_rows(const at::Tensor& rows, const std::vector<Projection>& projections) {
     if (projections.empty()) return;
-    std::vector<at::Tensor> weights;
-    for (const auto& projection : projections) weights.push_back(projection.weight);
-    const auto products = translution::project(rows, weights);
+    std::vector<at::Tensor> weights, biases;
+    for (const auto& projection : projections) {
+      weights.push_back(projection.weight);
+      if (projection.bias.defined()) biases.push_back(projection.bias);
+    }
+    const auto products = translution::project(rows, weights, biases);
     for (size_t p = 0; p < products.size(); ++p) *projections[p].out = products[p];
   }
 
@@ -250,7 +254,10 @@ Attended self_attention(const at::Tensor& x, const RoleWeights& w, const Positio
   }
   AttentionTerms terms;
   at::Tensor q, k;
-  call.project_all({{w.q, &q}}, {{w.k, &k}, {w.v, &terms.v}});
+  const RoleWeights& b = position.biases;
+  TORCH_CHECK(b.q.defined() == b.v.defined() && b.k.defined() == b.v.defined(),
+              "self_attention: biases of q, k and v come together; hand in all three or none");
+  call.project_all({{w.q, &q, b.q}}, {{w.k, &k, b.k}, {w.v, &terms.v, b.v}});
   terms.q = call.rotate(q, true);
   terms.k = call.rotate(k, false);
   if (position.key_vectors.defined()) terms.rel_q = q, terms.table_k = position.key_vectors;
@@ -303,11 +310,17 @@ at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at:
                              const OptionalTensor& key_vectors, const OptionalTensor& value_vectors,
                              const OptionalTensor& bias, const OptionalTensor& position,
                              const OptionalTensor& gate, bool causal, const OptionalTensor& rows,
-                             double dropout, const OptionalTensor& angles) {
+                             double dropout, const OptionalTensor& angles,
+                             const OptionalTensor& q_bias, const OptionalTensor& k_bias,
+                             const OptionalTensor& v_bias) {
   return self_attention(
              x, {q, k, v},
-             {value_or_undefined(key_vectors), value_or_undefined(value_vectors),
-              value_or_undefined(bias), value_or_undefined(position), value_or_undefined(gate)},
+             {value_or_undefined(key_vectors),
+              value_or_undefined(value_vectors),
+              value_or_undefined(bias),
+              value_or_undefined(position),
+              value_or_undefined(gate),
+              {value_or_undefined(q_bias), value_or_undefined(k_bias), value_or_undefined(v_bias)}},
              {heads, value_or_undefined(runs), causal, value_or_undefined(rows), dropout,
               value_or_undefined(angles)})
       .out;
@@ -331,7 +344,8 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       "self_attention(Tensor x, Tensor q, Tensor k, Tensor v, int heads, Tensor? runs=None, "
       "Tensor? key_vectors=None, Tensor? value_vectors=None, Tensor? bias=None, "
       "Tensor? position=None, Tensor? gate=None, bool causal=False, Tensor? rows=None, "
-      "float dropout=0., Tensor? angles=None) -> Tensor",
+      "float dropout=0., Tensor? angles=None, Tensor? q_bias=None, Tensor? k_bias=None, "
+      "Tensor? v_bias=None) -> Tensor",
       self_attention_op);
 }
 

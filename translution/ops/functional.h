@@ -58,6 +58,7 @@ struct PositionTerms {
   at::Tensor value_vectors;   ///< [M, heads * D], added to the values
   at::Tensor bias;            ///< [M, heads], added to the scores
   at::Tensor position, gate;  ///< [M, heads], [heads]: positional attention mixed in by a gate
+  RoleWeights biases;         ///< [heads * D] each, added to q, k and v; all or none
 };
 
 /// Self-attention with weights [C, heads * D] and any of the position terms.

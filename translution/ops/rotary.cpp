@@ -76,8 +76,8 @@ at::Tensor rotary_autograd(const at::Tensor& x, const at::Tensor& angles, int64_
 
 }  // namespace
 
-at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim_head,
-                         double base) {
+at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim_head, double base,
+                         Angles type) {
   const int64_t axes = static_cast<int64_t>(grid.size());
   count_tokens({grid, cls});  // refuses a grid that makes no sense
   require(dim_head > 0 && dim_head % (2 * axes) == 0, "rotary: a head of ", dim_head,
@@ -85,8 +85,9 @@ at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim
           2 * axes);
   require(std::isfinite(base) && base > 0, "rotary: wanted a finite base above 0, got ", base);
   const int64_t frequencies = dim_head / (2 * axes);
-  const auto options = at::TensorOptions().dtype(at::kDouble);
-  const auto frequency = at::pow(base, -at::arange(frequencies, options) / frequencies);
+  const auto options =
+      at::TensorOptions().dtype(type == Angles::in_double ? at::kDouble : at::kFloat);
+  const auto frequency = at::pow(base, at::arange(frequencies, options) / frequencies).reciprocal();
   std::vector<at::Tensor> angles;
   for (int64_t axis = 0; axis < axes; ++axis) {
     std::vector<int64_t> shape(axes, 1);

@@ -4,13 +4,16 @@
 
 #include <vector>
 
+#include "translution/core/position.h"
+
 namespace translution {
 
 /// Angles of the rotary encoding, [N, D/2]: with A axes, D/(2A) frequencies base^(-2f*A/D) for each
 /// axis in turn, times the token's coordinate on that axis. A class token stands in front with
-/// angle 0: it is not rotated. D must be a multiple of 2A.
+/// angle 0: it is not rotated. D must be a multiple of 2A. `type` is that of the result, and of all
+/// steps on the way to it.
 at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim_head,
-                         double base = 10000.0);
+                         double base = 10000.0, Angles type = Angles::in_double);
 
 /// Rotates channel d against channel d + D/2 of every head by the token's angle.
 /// x [B,N,H*D]; angles [N,D/2] in any float type (cosine and sine are taken in that type).

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "translution/weights/baselines.h"
+
+namespace translution::cli {
+
+/// Weights in one safetensors file whose metadata are the model's settings.
+void save_described(const std::string& path, const ConvertedModel& model);
+
+/// The model of such a file, of a run, or of a checkpoint. Refuses a file that does not say which
+/// model it holds.
+ConvertedModel load_described(const std::string& path);
+
+}  // namespace translution::cli

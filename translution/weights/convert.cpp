@@ -1,0 +1,26 @@
+#include "translution/weights/convert.h"
+
+#include "translution/core/error.h"
+#include "translution/models/settings.h"
+#include "translution/weights/authors.h"
+
+namespace translution {
+
+ConvertedModel convert_weights(WeightFormat from,
+                               const std::map<std::string, std::string>& settings,
+                               const NamedTensors& tensors, const std::string& source,
+                               const std::string& prefix) {
+  const auto theirs = without_prefix(tensors, "module.");
+  const bool tells = from == WeightFormat::gpt2 || from == WeightFormat::timm;
+  require(!tells || settings.empty(), name_of(kWeightFormats, from),
+          " weights tell their model themselves; leave ", prefix,
+          settings.empty() ? "" : settings.begin()->first, " out");
+  if (from == WeightFormat::gpt2) return from_gpt2(theirs, source);
+  if (from == WeightFormat::timm) return from_timm(theirs, source);
+  const auto model = read_model(settings, prefix);
+  if (from == WeightFormat::translution) return {model, theirs};
+  const bool rope = theirs.count("translution.layers.0.0.rope.cos_cached") == 1;
+  return {model, to_ours(authors_links(model, rope ? "rope" : ""), theirs, source)};
+}
+
+}  // namespace translution
