@@ -129,7 +129,7 @@ void read_model_into(Plan& plan, DataSource& source, std::map<std::string, std::
   const auto size = given.find("image-size");
   if (size != given.end() && plan.data.data.rfind("images", 0) == 0)
     plan.data.image_size = static_cast<int>(Value{"--image-size", size->second}.number(1, 1 << 14));
-  plan.data.report = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  plan.data.report = print_line;
   source = open_data(plan.data);
   fit_model(source, given);
   plan.model = read_model(given, "--");

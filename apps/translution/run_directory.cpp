@@ -1,5 +1,7 @@
 #include "run_directory.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "model_file.h"
@@ -56,6 +58,8 @@ DataOptions data_options(const std::map<std::string, std::string>& config,
   return options;
 }
 
+void print_line(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+
 DataSource open_data_of(const Trained& trained, const std::map<std::string, std::string>& given) {
   const auto& model = trained.network->options();
   uint64_t seed = 0;
@@ -64,6 +68,7 @@ DataSource open_data_of(const Trained& trained, const std::map<std::string, std:
   auto options = data_options(trained.config, given, seed);
   options.length = model.length;
   options.image_size = static_cast<int>(model.image_size.front());
+  options.report = print_line;
   auto source = open_data(options);
   require(model.family == Family::gpt
               ? source.vocabulary > 0 && source.vocabulary <= model.vocabulary

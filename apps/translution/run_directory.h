@@ -22,6 +22,9 @@ struct Trained {
 /// `translution convert` wrote, with its weights.
 Trained load_trained(const std::string& path);
 
+/// To standard error: what is told of single files, such as broken images.
+void print_line(const std::string& line);
+
 /// The data that the model was trained on, with what `given` says otherwise. Messages about `given`
 /// have "--" in front.
 DataOptions data_options(const std::map<std::string, std::string>& config,

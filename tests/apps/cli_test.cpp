@@ -4,16 +4,17 @@
 #include <sstream>
 
 #include "tests/apps/program.h"
+#include "tests/support/process.h"
 #include "translution/paper/tables.h"
 
 namespace translution {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::StartsWith;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 json info_of(const std::string& options) {
   const json rows = json_of("info " + options);
@@ -31,7 +32,7 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 
 // ------------------------------------------------------------------------------ the paper
 
-class PaperTables : public testing::TestWithParam<std::string> {};
+class PaperTables : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PaperTables, CountWhatTheDescriptionAddsUpTo) {
   const auto table = paper_table(GetParam());
@@ -49,7 +50,7 @@ TEST_P(PaperTables, CountWhatTheDescriptionAddsUpTo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PaperTables, testing::ValuesIn(paper_table_names()),
+INSTANTIATE_TEST_SUITE_P(All, PaperTables, ::testing::ValuesIn(paper_table_names()),
                          [](const auto& test) { return test.param; });
 
 std::string label(const std::string& table, const json& row) {
@@ -228,8 +229,8 @@ TEST(Help, GoesToStandardErrorWithoutACommand) {
 }
 
 TEST(Version, NamesProgramAndLibTorch) {
-  EXPECT_THAT(output_of("--version"), testing::MatchesRegex("translution 0\\.1\\.0 \\(LibTorch "
-                                                            "[0-9.]+.*\\)\n"));
+  EXPECT_THAT(output_of("--version"), ::testing::MatchesRegex("translution 0\\.1\\.0 \\(LibTorch "
+                                                              "[0-9.]+.*\\)\n"));
 }
 
 // --------------------------------------------------------------------------------- errors
@@ -284,6 +285,40 @@ const WrongCall kWrongCalls[] = {
 
 TEST(WrongCalls, GetOneLineAndCodeTwo) {
   for (const auto& call : kWrongCalls) expect_refused(call);
+}
+
+// What bash offers behind these words; the last one is being typed.
+std::string completed(const std::string& words) {
+  int code = 0;
+  const auto offered = testing::output_of_command(
+      "bash -c 'source <(" TRANSLUTION_PROGRAM " completion bash); COMP_WORDS=(" + words +
+          "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _translution; echo ${COMPREPLY[@]}'",
+      &code);
+  EXPECT_EQ(code, 0) << words;
+  return offered;
+}
+
+TEST(Completion, KnowsCommandsOptionsAndValues) {
+  EXPECT_EQ(completed("translution ev"), "eval\n");
+  EXPECT_EQ(completed("translution bench st"), "step\n");
+  EXPECT_EQ(completed("translution train --eval-o"), "--eval-on\n");
+  EXPECT_EQ(completed("translution eval alpha --js"), "--json\n");
+  EXPECT_EQ(completed("translution data text book.txt --tok"), "--tokenizer\n");
+  EXPECT_EQ(completed("translution train --method alpha"), "alpha_translution\n");
+  EXPECT_EQ(completed("translution train --batch 8 --schedule co"), "cosine constant\n");
+  EXPECT_EQ(completed("translution train --model gpt-l"), "gpt-large\n");
+}
+
+TEST(Completion, IsAScriptForZshToo) {
+  const auto script = output_of("completion zsh");
+  EXPECT_THAT(script, StartsWith("#compdef translution\n"));
+  EXPECT_THAT(script, HasSubstr("    \"--schedule\") words=\"cosine constant\" ;;\n"));
+}
+
+TEST(Help, ListsArgumentsByThemselves) {
+  const auto help = output_of("predict --help");
+  EXPECT_THAT(help, HasSubstr("Usage: translution predict RUN IMAGE... [OPTIONS]\n\nArguments:\n"
+                              "  RUN                             whose model\n"));
 }
 
 TEST(Output, FailsWithCodeOneWhenItCannotBeWritten) {

@@ -120,7 +120,7 @@ std::vector<Subject> of_images(const Places& at) {
           {"gzip", at.idx, "t10k-images.idx3-ubyte.gz", read, 10, kAll, true, gzip_lies()},
           {"JPEG", at.pictures, "one.jpg", look + "one.jpg", 0, 2, true, jpeg_lies(jpeg)},
           {"PNG", at.pictures, "one.png", look + "one.png", 0, kAll, true, png_lies()},
-          {"image folder", at.images, "val/left/0.jpg", folder, 0, 2}};
+          {"image folder", at.images, "val/left/0.jpg", folder, 0, 0, false}};
 }
 
 std::vector<Subject> of_runs(const Places& at) {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array<float, 3> kMean{0.485f, 0.456f, 0.406f};
 constexpr std::array<float, 3> kDeviation{0.229f, 0.224f, 0.225f};
+constexpr size_t kMostKept = size_t{16} << 20;  // bytes
 constexpr double kSmallestShare = 0.08, kWidest = 4.0 / 3;
 
 Box middle(const ImageSize& picture, double rows, double cols) {
@@ -24,15 +25,19 @@ int needed(int size, double part, int whole) {
 }
 
 // Decodes no larger than the box needs for `size` pixels a side.
-RgbImage cut(std::string_view bytes, const std::string& name, const ImageSize& picture, const Box& box,
-          int size, bool mirrored) {
+RgbImage cut(std::string_view bytes, const std::string& name, const ImageSize& picture,
+             const Box& box, int size, bool mirrored) {
   const ImageSize at_least{needed(size, box.rows, picture.rows),
                            needed(size, box.cols, picture.cols)};
-  const RgbImage image = decode_image(bytes, name, at_least);
+  // Kept by every worker, since new memory for each picture would have to be fetched and cleared.
+  thread_local RgbImage image;
+  decode_image(bytes, name, at_least, image);
   const double down = static_cast<double>(image.rows) / picture.rows;
   const double across = static_cast<double>(image.cols) / picture.cols;
   const Box scaled{box.top * down, box.left * across, box.rows * down, box.cols * across};
-  return resample(image, scaled, size, size, mirrored);
+  RgbImage result = resample(image, scaled, size, size, mirrored);
+  if (image.pixels.size() > kMostKept) image = {};
+  return result;
 }
 
 TRANSLUTION_WIDE
@@ -77,7 +82,7 @@ RgbImage evaluation_image(std::string_view bytes, const std::string& name, int s
 }
 
 RgbImage training_image(std::string_view bytes, const std::string& name, int size,
-                     const RandAugmentOptions& options, Random& random) {
+                        const RandAugmentOptions& options, Random& random) {
   const ImageSize picture = image_size(bytes, name);
   const Box box = random_crop(picture, random);
   RgbImage image = cut(bytes, name, picture, box, size, /*mirrored=*/random.chance(0.5));

@@ -102,21 +102,24 @@ void decompress(std::string_view bytes, const std::string& name, const ImageSize
       name, ": is no whole JPEG image: ", reason);
 }
 
-RgbImage decode_jpeg(std::string_view bytes, const std::string& name, const ImageSize& at_least) {
+// Gives the image this size, with any pixels. Fills no more than it has grown by.
+void resize(RgbImage& image, const ImageSize& size) {
+  image.rows = size.rows, image.cols = size.cols;
+  image.pixels.resize(size_t{3} * size.rows * size.cols);
+}
+
+void decode_jpeg(std::string_view bytes, const std::string& name, const ImageSize& at_least,
+                 RgbImage& image) {
   const JpegHeader header = jpeg_header(bytes, name);
   const ImageSize size = scaled_size(header.size, at_least);
+  resize(image, size);
+  if (!header.cmyk) return decompress(bytes, name, size, TJPF_RGB, image.pixels.data());
   const size_t pixels = static_cast<size_t>(size.rows) * size.cols;
-  RgbImage image{size.rows, size.cols, std::vector<uint8_t>(pixels * 3)};
-  if (!header.cmyk) {
-    decompress(bytes, name, size, TJPF_RGB, image.pixels.data());
-    return image;
-  }
   std::vector<uint8_t> inks(pixels * 4);
   decompress(bytes, name, size, TJPF_CMYK, inks.data());
   for (size_t i = 0; i < pixels; ++i)
     for (size_t c = 0; c < 3; ++c)
       image.pixels[i * 3 + c] = (inks[i * 4 + c] * inks[i * 4 + 3] + 127) / 255;
-  return image;
 }
 
 // --- PNG
@@ -166,15 +169,14 @@ cv::Mat decode_with_opencv(const std::string& png, const std::string& name) {
   }
 }
 
-RgbImage decode_png(std::string_view bytes, const std::string& name) {
+void decode_png(std::string_view bytes, const std::string& name, RgbImage& image) {
   const ImageSize size = png_size(bytes, name);
   const cv::Mat decoded = decode_with_opencv(picture_chunks(bytes, name), name);
   ensure(decoded.rows == size.rows && decoded.cols == size.cols && decoded.type() == CV_8UC3, name,
          ": is no whole PNG image: its pixels cannot be unpacked");
-  RgbImage image{size.rows, size.cols, std::vector<uint8_t>(decoded.total() * 3)};
+  resize(image, size);
   cv::Mat rgb(size.rows, size.cols, CV_8UC3, image.pixels.data());
   cv::cvtColor(decoded, rgb, cv::COLOR_BGR2RGB);
-  return image;
 }
 
 [[noreturn]] void refuse(std::string_view bytes, const std::string& name) {
@@ -190,10 +192,17 @@ ImageSize image_size(std::string_view bytes, const std::string& name) {
   refuse(bytes, name);
 }
 
-RgbImage decode_image(std::string_view bytes, const std::string& name, ImageSize at_least) {
-  if (starts_with(bytes, kJpegStart)) return decode_jpeg(bytes, name, at_least);
-  if (starts_with(bytes, kPngStart)) return decode_png(bytes, name);
+void decode_image(std::string_view bytes, const std::string& name, ImageSize at_least,
+                  RgbImage& image) {
+  if (starts_with(bytes, kJpegStart)) return decode_jpeg(bytes, name, at_least, image);
+  if (starts_with(bytes, kPngStart)) return decode_png(bytes, name, image);
   refuse(bytes, name);
+}
+
+RgbImage decode_image(std::string_view bytes, const std::string& name, ImageSize at_least) {
+  RgbImage image;
+  decode_image(bytes, name, at_least, image);
+  return image;
 }
 
 std::string read_image_bytes(const std::string& path) { return read_file(path, kMostBytes); }

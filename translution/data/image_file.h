@@ -33,6 +33,10 @@ constexpr ImageSize kFullSize{std::numeric_limits<int>::max(), std::numeric_limi
 RgbImage decode_image(std::string_view bytes, const std::string& name,
                       ImageSize at_least = kFullSize);
 
+/// The same into an image that there is, so that its memory serves again.
+void decode_image(std::string_view bytes, const std::string& name, ImageSize at_least,
+                  RgbImage& image);
+
 RgbImage read_image(const std::string& path);
 
 /// The bytes of an image file, at most 256 MB.
