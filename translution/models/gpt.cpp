@@ -22,12 +22,9 @@ GPTImpl::GPTImpl(const ModelOptions& o) : options(o) {
               "GPT: the options are those of a ViT; build ViT or name a gpt model");
   const int64_t dim = o.architecture.dim;
   token_embedding = register_module("token_embedding", torch::nn::Embedding(o.vocabulary, dim));
-  if (o.embeds_input()) {
-    position_embedding = register_parameter("position_embedding", torch::empty({o.length, dim}));
-    torch::NoGradGuard no_grad;
-    if (o.init != Init::none)  // as an embedding of the authors' code starts, or small
-      position_embedding.normal_(0, o.init == Init::authors ? 1.0 : 0.02);
-  }
+  if (o.embeds_input())
+    position_embedding =
+        register_parameter("position_embedding", start_vectors({o.length, dim}, o.init));
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
   backbone = register_module("backbone", Backbone(o));
   if (o.extra_norms) head_norm = register_module("head_norm", make_norm(dim, o.norm_eps));

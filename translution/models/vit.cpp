@@ -3,16 +3,6 @@
 #include "translution/nn/linear.h"
 
 namespace translution {
-namespace {
-
-// Tokens learned as free vectors start small; the authors' code draws them from N(0, 1).
-torch::Tensor free_vectors(at::IntArrayRef shape, Init init) {
-  if (init == Init::none) return torch::empty(shape);
-  return torch::randn(shape) * (init == Init::authors ? 1.0 : 0.02);
-}
-
-}  // namespace
-
 ViTImpl::ViTImpl(const ModelOptions& o) : options(o) {
   o.check();
   TORCH_CHECK(o.family == Family::vit,
@@ -22,10 +12,10 @@ ViTImpl::ViTImpl(const ModelOptions& o) : options(o) {
   if (o.extra_norms) patch_norm = register_module("patch_norm", make_norm(patch_dim, o.norm_eps));
   patch_embed = register_module("patch_embed", torch::nn::Linear(patch_dim, dim));
   if (o.extra_norms) embed_norm = register_module("embed_norm", make_norm(dim, o.norm_eps));
-  if (o.has_cls()) cls_token = register_parameter("cls_token", free_vectors({dim}, o.init));
+  if (o.has_cls()) cls_token = register_parameter("cls_token", start_vectors({dim}, o.init));
   if (o.embeds_input())
     position_embedding =
-        register_parameter("position_embedding", free_vectors({o.tokens(), dim}, o.init));
+        register_parameter("position_embedding", start_vectors({o.tokens(), dim}, o.init));
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
   backbone = register_module("backbone", Backbone(o));
   head = register_module("head", torch::nn::Linear(dim, o.classes));

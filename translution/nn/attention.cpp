@@ -7,12 +7,10 @@
 #include <limits>
 
 #include "translution/core/error.h"
+#include "translution/nn/attend.h"
 #include "translution/nn/linear.h"
-#include "translution/ops/convolution.h"
 #include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
-#include "translution/ops/rotary.h"
-#include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
@@ -21,7 +19,6 @@ namespace {
 constexpr double kSmall = 0.02;
 // The gate starts open to position and the positional attention local, as in ConViT.
 constexpr double kGateStart = 1.0;
-constexpr double kRotaryBase = 10000;
 // Keeps heads * dim_head and heads * relative_dim far from overflow.
 constexpr int64_t kMaxWidth = int64_t{1} << 30;
 
@@ -34,37 +31,10 @@ int64_t slot_count(const AttentionOptions& options) {
                             : count_slots(offset_options(options));
 }
 
-// What positional attention knows of an offset: its coordinates and squared length; a class
-// token's three directions are told apart by one feature each.
+// Features of an offset: its coordinates and squared length, and the class token's three
+// directions.
 int64_t position_feature_count(const AttentionOptions& options) {
   return static_cast<int64_t>(options.grid().size()) + 1 + (options.cls() ? 3 : 0);
-}
-
-torch::Tensor position_features(const OffsetTable& table) {
-  const auto& options = table.options();
-  const int64_t axes = static_cast<int64_t>(options.grid.size());
-  auto features = torch::zeros({table.num_slots(), axes + 1 + (options.cls ? 3 : 0)});
-  auto at = features.accessor<float, 2>();
-  int64_t cls_feature = axes + 1;
-  for (int64_t slot = 0; slot < table.num_slots(); ++slot) {
-    const auto offset = table.offset(slot);
-    if (!offset) {
-      at[slot][cls_feature++] = 1;
-      continue;
-    }
-    for (int64_t axis = 0; axis < axes; ++axis) {
-      const auto d = static_cast<float>((*offset)[axis]);
-      at[slot][1 + axis] = d;
-      at[slot][0] += d * d;
-    }
-  }
-  return features;
-}
-
-// Nothing in the layer knows the places of its tokens.
-bool takes_any_length(const AttentionOptions& o) {
-  return o.grid().empty() && !o.relation() && !o.position().uses_offsets() &&
-         !o.position().rotates();
 }
 
 void check_options(const AttentionOptions& o) {
@@ -120,6 +90,11 @@ void add_alpha(std::vector<ParameterSpec>& specs, const AttentionOptions& o, int
 
 }  // namespace
 
+bool takes_any_length(const AttentionOptions& o) {
+  return o.grid().empty() && !o.relation() && !o.position().uses_offsets() &&
+         !o.position().rotates();
+}
+
 int64_t ParameterSpec::count() const {
   int64_t product = 1;
   for (const int64_t side : shape) {
@@ -161,31 +136,13 @@ std::vector<ParameterSpec> attention_parameters(const AttentionOptions& o) {
   return specs;
 }
 
-AttentionImpl::AttentionImpl(AttentionOptions options_) : options(std::move(options_)) { reset(); }
+namespace {
 
-void AttentionImpl::reset() {
-  const auto specs = attention_parameters(options);
-  for (const auto& spec : specs) {
-    auto parameter = register_parameter(spec.name, large_empty(spec.shape, torch::kFloat));
-    start(spec, parameter);
-  }
-  const int64_t width = options.heads() * options.dim_head();
-  out = register_module("out", torch::nn::Linear(width, options.dim()));
-  const Position& position = options.position();
-  if (position.uses_offsets())
-    offsets_ = options.relation() ? options.relation()
-                                  : std::make_shared<const OffsetTable>(offset_options(options));
-  if (position.method == Method::gated_position) position_features_ = position_features(*offsets_);
-  if (position.rotates())
-    angles_ = rotary_angles(options.grid(), options.cls(), options.dim_head(), kRotaryBase,
-                            position.angles);
-}
-
-void AttentionImpl::start(const ParameterSpec& spec, torch::Tensor& parameter) const {
-  if (options.init() == Init::none) return;
+void start(const ParameterSpec& spec, Init init, at::Tensor& parameter) {
+  if (init == Init::none) return;
   torch::NoGradGuard no_grad;
   if (spec.fan_in > 0) {
-    const bool table = spec.shape.size() == 3 && options.init() == Init::authors;
+    const bool table = spec.shape.size() == 3 && init == Init::authors;
     const double fan = static_cast<double>(spec.fan_in * (table ? spec.shape[2] : 1));
     parameter.uniform_(-1 / std::sqrt(fan), 1 / std::sqrt(fan));
     return;
@@ -202,97 +159,68 @@ void AttentionImpl::start(const ParameterSpec& spec, torch::Tensor& parameter) c
   if (spec.name == "position_weight") parameter[0].fill_(-1);  // nearer is stronger
 }
 
-torch::Tensor AttentionImpl::weight(const char* name) const {
-  const auto* found = parameters_.find(name);
-  return found ? *found : torch::Tensor();
+}  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> start_attention(const AttentionOptions& options,
+                                                                const at::TensorOptions& tensors) {
+  std::vector<std::pair<std::string, at::Tensor>> started;
+  for (const auto& spec : attention_parameters(options)) {
+    auto parameter = large_empty(spec.shape, tensors);
+    start(spec, options.init(), parameter);
+    started.emplace_back(spec.name, parameter);
+  }
+  return started;
 }
 
-CallOptions AttentionImpl::call_options(const torch::Tensor& x, const torch::Tensor& rows,
-                                        bool map) {
-  TORCH_CHECK(x.defined(), "attention: x [B, N, ", options.dim(), "] is missing");
-  TORCH_CHECK(x.dim() == 3 && x.size(2) == options.dim(), "attention: x must be [B, N, ",
-              options.dim(), "], got ", x.sizes());
+at::Tensor start_vectors(at::IntArrayRef shape, Init init, const at::TensorOptions& tensors) {
+  auto vectors = torch::empty(shape, tensors);
+  return init == Init::none ? vectors : vectors.normal_(0, init == Init::authors ? 1.0 : kSmall);
+}
+
+AttentionImpl::AttentionImpl(AttentionOptions options_) : options(std::move(options_)) { reset(); }
+
+void AttentionImpl::reset() {
+  for (const auto& [name, parameter] : start_attention(options))
+    register_parameter(name, parameter);
+  const int64_t width = options.heads() * options.dim_head();
+  out = register_module("out", torch::nn::Linear(width, options.dim()));
+  if (options.position().uses_offsets())
+    offsets_ = options.relation() ? options.relation()
+                                  : std::make_shared<const OffsetTable>(offset_options(options));
+  tables_ = attention_tables(options, offsets_.get());
+}
+
+Attended AttentionImpl::attended(const torch::Tensor& x, const torch::Tensor& rows, bool map) {
+  check_input(x, options.dim(), tables_);
   const int64_t tokens = x.size(1);
-  check_length(tokens);
+  if (runs_tokens_ != tokens) {
+    runs_ = runs_of(tables_, tokens);
+    runs_tokens_ = tokens;
+  }
   CallOptions call;
   call.heads = options.heads();
+  call.runs = runs_;
   call.causal = options.causal();
   call.rows = rows;
   call.dropout = is_training() ? options.dropout() : 0.0;
+  if (tables_.angles.defined()) call.angles = tables_.angles.narrow(0, 0, tokens);
   call.map = map;
   call.workspace = options.workspace();
-  if (angles_.defined()) call.angles = angles_.narrow(0, 0, tokens);
-  if (offsets_) {
-    if (runs_tokens_ != tokens) {
-      runs_ = runs_to_tensor(clip_runs(offsets_->runs(), tokens));
-      runs_tokens_ = tokens;
-    }
-    call.runs = runs_;
-  }
-  return call;
-}
-
-void AttentionImpl::check_length(int64_t tokens) const {
-  if (takes_any_length(options)) return;
-  const int64_t most = options.relation()
-                           ? options.relation()->num_tokens()
-                           : count_tokens({options.grid(), options.cls(), options.causal()});
-  const bool shorter = !options.relation() && options.grid().size() == 1;
-  TORCH_CHECK(tokens == most || (shorter && tokens > 0 && tokens < most), "attention: x has ",
-              tokens, " tokens, this layer was built for ", shorter ? "1 to " : "", most);
-}
-
-Attended AttentionImpl::convolve(const torch::Tensor& x, const CallOptions& call) {
-  Attended result;
-  result.out = convolution(x, weight("kernel"), call.runs, call.rows, call.causal);
-  if (!call.map) return result;
-  auto window = torch::zeros({x.size(1), x.size(1)}, x.options());  // [N,N], one inside the window
-  for (const Run& run : runs_from_tensor(call.runs))
-    for (int64_t t = 0; t < run.length; ++t)
-      window.index_put_({run.i + t * run.di, run.j + t * run.dj}, 1);
-  if (call.causal) window.tril_();
-  if (call.rows.defined()) window = window.index_select(0, call.rows.to(x.device()));
-  result.map = window.expand({x.size(0), call.heads, window.size(0), window.size(1)});
-  return result;
-}
-
-Attended AttentionImpl::attend(const torch::Tensor& x, const CallOptions& call) {
-  const RoleWeights shared{weight("query"), weight("key"), weight("value")};
-  switch (options.position().method) {
-    case Method::translution:
-      return translution(x, shared, call);
-    case Method::alpha_translution:
-      return alpha_translution(
-          x,
-          {shared,
-           {weight("query_down"), weight("key_down"), weight("value_down")},
-           {weight("query_offsets"), weight("key_offsets"), weight("value_offsets")},
-           weight("value_up")},
-          call, options.position().mixing);
-    case Method::convolution:
-      return convolve(x, call);
-    default:
-      break;
-  }
-  PositionTerms terms{
-      weight("key_vectors"), weight("value_vectors"),
-      weight("bias"),        {},
-      weight("gate"),        {weight("query_bias"), weight("key_bias"), weight("value_bias")}};
-  if (terms.gate.defined()) {
-    const auto scores = weight("position_weight");
-    terms.position = position_features_.to(scores.options().requires_grad(false)).mm(scores);
-  }
-  return self_attention(x, shared, terms, call);
+  const auto weight = [&](const char* name) {
+    const auto* found = parameters_.find(name);
+    return found ? *found : torch::Tensor();
+  };
+  return attend(x, options.position(), weight, tables_.position_features, call);
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
-  return multiply(out, attend(x, call_options(x, rows, /*map=*/false)).out);
+  return multiply(out, attended(x, rows, /*map=*/false).out);
 }
 
 std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const torch::Tensor& x,
                                                                         const torch::Tensor& rows) {
-  const auto attended = attend(x, call_options(x, rows, /*map=*/true));
-  return {multiply(out, attended.out), attended.map};
+  const auto result = attended(x, rows, /*map=*/true);
+  return {multiply(out, result.out), result.map};
 }
 
 std::optional<Lookahead> AttentionImpl::lookahead() const {

@@ -47,6 +47,9 @@ struct AttentionOptions {
   TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
 };
 
+/// Does nothing in the layer know the places of its tokens, so that it takes any number of them?
+bool takes_any_length(const AttentionOptions& options);
+
 /// One parameter of a layer.
 struct ParameterSpec {
   std::string name;
@@ -59,6 +62,25 @@ struct ParameterSpec {
 
 /// What AttentionImpl registers, without allocating it. Refuses options that make no sense.
 std::vector<ParameterSpec> attention_parameters(const AttentionOptions& options);
+
+/// These parameters with the values that they start with, in the same order. On the CPU in memory
+/// that is kept when it is freed (ops/large.h).
+std::vector<std::pair<std::string, at::Tensor>> start_attention(
+    const AttentionOptions& options, const at::TensorOptions& tensors = torch::kFloat);
+
+/// Vectors that are learned as they are, one per place or token: small, but N(0, 1) in the
+/// authors' code.
+at::Tensor start_vectors(at::IntArrayRef shape, Init init,
+                         const at::TensorOptions& tensors = torch::kFloat);
+
+/// What a layer makes of its options once, for every call.
+struct AttentionTables {
+  int64_t tokens = 0;    ///< that it takes; 0: any number
+  bool shorter = false;  ///< it takes fewer as well
+  at::Tensor runs;       ///< of all tokens (ops/runs.h); undefined where no offsets are read
+  at::Tensor angles;     ///< rotary, [N, D/2]
+  at::Tensor position_features;  ///< gated position, [M, F]
+};
 
 /// Multi-head attention by any method of the family, with output projection:
 /// x [B,N,dim] -> [B,N,dim], or [B,Nq,dim] for the query rows asked for.
@@ -84,18 +106,12 @@ class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
   torch::nn::Linear out{nullptr};
 
  private:
-  Attended attend(const torch::Tensor& x, const CallOptions& call);
-  Attended convolve(const torch::Tensor& x, const CallOptions& call);
-  CallOptions call_options(const torch::Tensor& x, const torch::Tensor& rows, bool map);
-  void check_length(int64_t tokens) const;
-  torch::Tensor weight(const char* name) const;
-  void start(const ParameterSpec& spec, torch::Tensor& parameter) const;
+  Attended attended(const torch::Tensor& x, const torch::Tensor& rows, bool map);
 
   std::shared_ptr<const OffsetTable> offsets_;
+  AttentionTables tables_;
   torch::Tensor runs_;  // of `runs_tokens_` tokens
   int64_t runs_tokens_ = 0;
-  torch::Tensor angles_;             // rotary, [N, D/2]
-  torch::Tensor position_features_;  // gated position, [M, F]
 };
 TORCH_MODULE(Attention);
 

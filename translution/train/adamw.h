@@ -38,6 +38,11 @@ class AdamW {
   std::vector<torch::Tensor> parameters_;
 };
 
+/// One parameter's part of a step, the `steps`-th from 1 on, with its gradient times `scale`.
+void adamw_update(const AdamWOptions& options, int64_t steps, double scale,
+                  const torch::Tensor& gradient, torch::Tensor& parameter, torch::Tensor& first,
+                  torch::Tensor& second);
+
 /// Square root of the sum of squares of all gradients; always the same bits.
 double gradient_norm(const std::vector<torch::Tensor>& parameters);
 

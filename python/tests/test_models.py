@@ -1,0 +1,144 @@
+"""ViT and GPT beside the C++ models: same weights, outputs and gradients."""
+
+import json
+import subprocess
+
+import pytest
+import torch
+
+import translution
+
+METHODS = torch.ops.translution.method_names()
+VARIANTS = ["hybrid", "embedded", "roles", "authors"]
+CASES = [f"{family}_{name}" for family in ("vit", "gpt") for name in [*METHODS, *VARIANTS]]
+CASES.append("vit_mean")
+
+
+class Case:
+    def __init__(self, path):
+        tensors, metadata = translution.safetensors.load_file(path)
+        self.plan = json.loads(metadata["plan"])
+        self.model_class = {"vit": translution.ViT, "gpt": translution.GPT}[metadata["family"]]
+        part = {kind: {name[len(kind):]: tensor for name, tensor in tensors.items()
+                       if name.startswith(kind)} for kind in ("weight.", "grad.")}
+        self.weights, self.grads = part["weight."], part["grad."]
+        self.input, self.output = tensors["input"], tensors["output"]
+        self.grad_output = tensors["grad_output"]
+
+
+@pytest.fixture(params=CASES)
+def case(request, cases):
+    return Case(cases / f"{request.param}.safetensors")
+
+
+def test_every_case_is_compared(cases):
+    assert sorted(path.stem for path in cases.iterdir()) == sorted(CASES)
+
+
+def test_same_seed_gives_the_weights_of_cpp(case):
+    torch.manual_seed(5)
+    model = case.model_class(**case.plan["options"])
+    found = dict(model.named_parameters())
+    assert set(found) == set(case.weights)
+    for name, wanted in case.weights.items():
+        assert torch.equal(found[name], wanted), name
+
+
+def test_logits_and_gradients_of_cpp(case):
+    model = case.model_class(**case.plan["options"])
+    model.load_state_dict(case.weights)
+    output = model(case.input)
+    torch.testing.assert_close(output, case.output, rtol=1e-6, atol=1e-6)
+    output.backward(case.grad_output)
+    for name, parameter in model.named_parameters():
+        wanted = case.grads.get(name)
+        if wanted is None:
+            assert parameter.grad is None or not parameter.grad.any(), name
+        else:
+            scale = wanted.abs().max().item()
+            torch.testing.assert_close(parameter.grad, wanted, rtol=1e-5, atol=1e-6 * scale + 1e-9)
+
+
+def test_options_give_the_same_model_again(case):
+    model = case.model_class(**case.plan["options"])
+    assert model.options == case.plan["options"]
+    again = case.model_class(**model.options)
+    assert again.plan == model.plan
+
+
+def test_double_agrees_with_float(case):
+    model = case.model_class(**case.plan["options"])
+    model.load_state_dict(case.weights)
+    exact = model.double()(case.input.double() if case.input.is_floating_point() else case.input)
+    torch.testing.assert_close(exact.float(), case.output, rtol=1e-4, atol=1e-5)
+
+
+def test_named_models_have_the_published_sizes():
+    options = dict(image_size=84, channels=1, classes=10, device="meta")
+    for method, wanted in [("self_attention", 2_706_346), ("alpha_translution", 4_590_634),
+                           ("translution", 116_164_138)]:
+        model = translution.ViT.named("vit-a/12", method=method, **options)
+        assert sum(p.numel() for p in model.parameters()) == wanted
+    assert model.plan["grid"] == [7, 7]
+    assert model.options["image_size"] == [84, 84]
+
+
+def test_every_name_of_the_program_is_known():
+    for name in torch.ops.translution.model_names():
+        family = translution.GPT if name.startswith("gpt") else translution.ViT
+        family.named(name, method="self_attention", device="meta")
+
+
+def test_hybrid_layers_use_the_rest():
+    model = translution.ViT.named("vit-a/12", image_size=24, hybrid_layers=2, rest="rotary",
+                                  device="meta")
+    methods = [block.attention.options["method"] for block in model.backbone.blocks]
+    assert methods == ["translution"] * 2 + ["rotary"] * 4
+
+
+def test_attention_maps_sum_to_one():
+    model = translution.ViT(depth=2, dim=8, heads=2, dim_head=4, mlp_dim=8, image_size=(12, 8),
+                            patch_size=4, channels=1, classes=3)
+    maps = model.attention_maps(torch.randn(3, 1, 12, 8))
+    assert [map.shape for map in maps] == [(3, 2, 7, 7)] * 2
+    for map in maps:
+        torch.testing.assert_close(map.sum(-1), torch.ones(3, 2, 7))
+
+
+def test_gpt_gives_the_logits_of_some_rows_and_of_shorter_texts():
+    model = translution.GPT(depth=2, dim=8, heads=2, dim_head=4, mlp_dim=8, length=9,
+                            vocabulary=13).double()
+    tokens = torch.randint(13, (2, 9))
+    logits = model(tokens)
+    last = model(tokens, torch.tensor([8]))
+    torch.testing.assert_close(last, logits[:, 8:])
+    torch.testing.assert_close(model(tokens[:, :4]), logits[:, :4])
+
+
+def test_checkpoint_of_the_program_is_loaded(build, tmp_path):
+    """A run of `translution train`, evaluated here and there."""
+    run = tmp_path / "run"
+    program = str(build / "translution")
+    subprocess.run([program, "train", "--model", "vit-a/12", "--method", "relative_bias", "--steps",
+                    "2", "--batch", "4", "--data-size", "64", "--out", str(run)], check=True,
+                   stdout=subprocess.DEVNULL)
+    model = translution.load_model(run)
+    assert isinstance(model, translution.ViT) and not model.training
+    assert model.options["method"] == "relative_bias"
+    folder = next(path.parent for path in run.rglob("manifest.json"))
+    saved = translution.safetensors.load_file(folder / "model.safetensors").tensors
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, saved[name]), name
+
+
+@pytest.mark.parametrize("family, options", [
+    (translution.ViT, dict(image_size=(8, 12), patch_size=4, channels=1, classes=3)),
+    (translution.GPT, dict(length=6, vocabulary=9)),
+])
+def test_saved_model_is_loaded_whole(family, options, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model = family(depth=1, dim=8, heads=2, dim_head=4, mlp_dim=8, **options).eval()
+    translution.save_weights(model, path)
+    again = translution.load_model(path)
+    input = torch.randint(9, (2, 6)) if family is translution.GPT else torch.randn(2, 1, 8, 12)
+    assert torch.equal(again(input), model(input))

@@ -1,0 +1,47 @@
+"""Attention whose weights depend on the offset between two tokens.
+
+    import torch, translution
+    layer = translution.Translution(dim=192, heads=3, dim_head=64, grid=(7, 7), cls=True)
+    y = layer(torch.randn(2, 50, 192))
+
+The modules have the names, options and parameters of the C++ library, whose ops they call; they
+are also there as ``torch.ops.translution``. See docs/python.md.
+"""
+
+from . import safetensors
+from ._library import BUILT, PATH, LibraryError
+from .adamw import AdamW
+from .attention import AlphaTranslution, Attention, LoRTranslution, Relation, Translution
+from .block import Backbone, Block, FeedForward
+from .checkpoint import load_model, load_weights, save_weights
+from .gpt import GPT
+from .linear import Linear
+from .vit import ViT
+
+__version__ = "0.1.0"
+
+#: The file of the library that was loaded, and the LibTorch version it was built for.
+library_path = str(PATH)
+library_torch = BUILT.torch
+
+__all__ = [
+    "AdamW",
+    "AlphaTranslution",
+    "Attention",
+    "Backbone",
+    "Block",
+    "FeedForward",
+    "GPT",
+    "LibraryError",
+    "Linear",
+    "LoRTranslution",
+    "Relation",
+    "Translution",
+    "ViT",
+    "library_path",
+    "library_torch",
+    "load_model",
+    "load_weights",
+    "safetensors",
+    "save_weights",
+]

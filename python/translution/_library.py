@@ -1,0 +1,130 @@
+"""Finds libtranslution.so and loads it into PyTorch, once, when the package is imported."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Iterator, List, NamedTuple
+
+import torch
+
+NAME = "libtranslution.so"
+VARIABLE = "TRANSLUTION_LIBRARY"
+# Written into the library by translution/models/register.cpp.
+_MARK = re.compile(rb"@\(#\)translution (\S+) for LibTorch ([0-9][0-9.]*)\0")
+
+
+class LibraryError(ImportError):
+    """libtranslution.so is missing, or does not fit this PyTorch."""
+
+
+class Built(NamedTuple):
+    """What a library says about itself: its version, and the LibTorch that it was built for."""
+
+    version: str
+    torch: str
+
+
+def _system_folders() -> Iterator[Path]:
+    for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep):
+        if folder:
+            yield Path(folder)
+    multiarch = sysconfig.get_config_var("MULTIARCH") or ""
+    for root in (Path(sys.prefix), Path("/usr/local"), Path("/usr")):
+        yield root / "lib" / multiarch
+        yield root / "lib"
+        yield root / "lib64"
+
+
+def _candidates() -> Iterator[Path]:
+    package = Path(__file__).resolve().parent
+    yield package / NAME
+    yield package.parents[1] / "build" / NAME  # used from the source tree, through PYTHONPATH
+    for folder in _system_folders():
+        yield folder / NAME
+        yield from sorted(folder.glob(NAME + ".*"), reverse=True)  # without the link for linkers
+
+
+def find_library() -> Path:
+    """The library's file: what TRANSLUTION_LIBRARY names, else beside this package, in the build
+    tree, or where the system keeps libraries."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        path = Path(named)
+        path = path / NAME if path.is_dir() else path
+        if not path.is_file():
+            raise LibraryError(f"translution: {VARIABLE} names {path}, which does not exist; "
+                               f"set it to the path of {NAME}, or unset it")
+        return path
+    looked: List[Path] = []
+    for path in _candidates():
+        if path.is_file():
+            return path
+        looked.append(path.parent)
+    folders = ", ".join(dict.fromkeys(str(folder) for folder in looked))
+    raise LibraryError(f"translution: {NAME} was not found in {folders}; build it with `make "
+                       f"build` or install it, or set {VARIABLE} to its path")
+
+
+def read_mark(path: Path) -> Built:
+    """What the library says about itself, read from its file without loading it."""
+    if path.stat().st_size == 0:
+        raise LibraryError(f"translution: {path} is empty; build or install the library again")
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        mark = _MARK.search(data)
+        found = mark and [part.decode() for part in mark.groups()]
+    if not found:
+        raise LibraryError(f"translution: {path} is not the library that this package needs, or an "
+                           f"older one; build or install it again, or set {VARIABLE} to another")
+    return Built(*found)
+
+
+def _series(version: str) -> str:
+    """"1.13" of "1.13.0a0": what a library must be built for."""
+    found = re.match(r"\d+\.\d+", version)
+    return found[0] if found else version
+
+
+def _advice(built: Built) -> str:
+    return (f"use PyTorch {_series(built.torch)}, or build the library against this one "
+            f"(cmake -DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}) and set {VARIABLE} to it")
+
+
+def check_version(path: Path) -> Built:
+    """Refuses a library that was built for another PyTorch, before it is loaded."""
+    built = read_mark(path)
+    if _series(built.torch) != _series(torch.__version__):
+        raise LibraryError(f"translution: {path} was built for PyTorch {_series(built.torch)}, "
+                           f"this is PyTorch {torch.__version__}; {_advice(built)}")
+    return built
+
+
+def load(path: Path) -> Built:
+    """Loads the library, so that torch.ops.translution has its ops."""
+    built = check_version(path)
+    try:
+        torch.ops.load_library(str(path))
+    except OSError as error:
+        raise LibraryError(f"translution: {path} could not be loaded: {error}; it was built for "
+                           f"PyTorch {built.torch}, this is {torch.__version__}; {_advice(built)}"
+                           ) from error
+    if not hasattr(torch.ops.translution, "build_info"):
+        raise LibraryError(f"translution: {path} was loaded, but registered its ops with another "
+                           f"copy of LibTorch than {Path(torch.__file__).parent}; {_advice(built)}")
+    return built
+
+
+def use_all_cores() -> None:
+    """As many threads as the process may use cores, where nobody has chosen: Debian's PyTorch
+    starts with one. OMP_NUM_THREADS, or torch.set_num_threads after the import, says otherwise."""
+    if "OMP_NUM_THREADS" not in os.environ and torch.get_num_threads() == 1:
+        torch.set_num_threads(torch.ops.translution.usable_cores())
+
+
+PATH = find_library()
+BUILT = load(PATH)
+use_all_cores()

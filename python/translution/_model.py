@@ -1,0 +1,37 @@
+"""What ViT and GPT have in common: options that the library checks and completes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List
+
+import torch
+from torch import Tensor, nn
+
+from ._explain import Explained
+
+
+class Model(Explained, nn.Module):
+    """A network of that family. `options` has all options, `plan` what follows from them."""
+
+    family = ""
+
+    def __init__(self, options: Dict[str, Any]) -> None:
+        super().__init__()
+        #: grid, tokens, cls, causal, embeds_input, and the options of each layer's attention.
+        self.plan: Dict[str, Any] = json.loads(
+            torch.ops.translution.model_options(self.family, json.dumps(options)))
+        #: All options, with their defaults; the class called with them gives the same model.
+        self.options: Dict[str, Any] = self.plan.pop("options")
+
+    @classmethod
+    def named(cls, model: str, **options: Any) -> Any:
+        """A model by its name, such as "vit-a/12" or "gpt-a-160", with other options changed."""
+        return cls(model=model, **options)
+
+    def embed(self, input: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def attention_maps(self, input: Tensor) -> List[Tensor]:
+        """One map per block, [B, heads, N, N]; a class token is token 0."""
+        return self.backbone.attention_maps(self.embed(input))

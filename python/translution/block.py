@@ -1,0 +1,84 @@
+"""The blocks of a model."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .attention import Attention
+from .linear import Linear
+
+
+class FeedForward(nn.Module):
+    """dim -> hidden -> dim with GELU between."""
+
+    def __init__(self, dim: int, hidden: int, dropout: float = 0.0, **factory: Any) -> None:
+        super().__init__()
+        self.up = Linear(dim, hidden, **factory)
+        self.down = Linear(hidden, dim, **factory)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(self.down(self.dropout(F.gelu(self.up(x)))))
+
+
+class Block(nn.Module):
+    """x += attention(norm1(x)); x += mlp(norm2(x)). `attention` holds the options of Attention."""
+
+    def __init__(self, attention: Dict[str, Any], mlp_dim: int, dropout: float = 0.0,
+                 **factory: Any) -> None:
+        super().__init__()
+        dim = attention["dim"]
+        self.norm1 = nn.LayerNorm(dim, **factory)
+        self.norm2 = nn.LayerNorm(dim, **factory)
+        self.attention = Attention(**attention, **factory)
+        self.mlp = FeedForward(dim, mlp_dim, dropout, **factory)
+        self.dropout = nn.Dropout(dropout)
+
+    def _finish(self, x: Tensor, rows: Optional[Tensor], attended: Tensor) -> Tensor:
+        kept = x if rows is None else x.index_select(1, rows.to(x.device))
+        y = kept + self.dropout(attended)
+        return y + self.mlp(self.norm2(y))
+
+    def forward(self, x: Tensor, rows: Optional[Tensor] = None) -> Tensor:
+        """Only the query rows asked for are computed and returned."""
+        return self._finish(x, rows, self.attention(self.norm1(x), rows))
+
+    def forward_with_map(self, x: Tensor, rows: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+        attended, map = self.attention.forward_with_map(self.norm1(x), rows)
+        return self._finish(x, rows, attended), map
+
+
+class Backbone(nn.Module):
+    """The blocks of a model and the norm behind them."""
+
+    def __init__(self, layers: List[Dict[str, Any]], mlp_dim: int, dropout: float = 0.0,
+                 **factory: Any) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            Block(attention, mlp_dim, dropout, **factory) for attention in layers)
+        self.norm = nn.LayerNorm(layers[0]["dim"], **factory)
+
+    def forward(self, x: Tensor, rows: Optional[Tensor] = None) -> Tensor:
+        """`rows`: the tokens that the caller reads; the last block computes only those."""
+        for block in self.blocks[:-1]:
+            x = block(x)
+        return self.norm(self.blocks[-1](x, rows))
+
+    def attention_maps(self, x: Tensor) -> List[Tensor]:
+        """The attention maps of all blocks, [B, heads, N, N] each."""
+        maps: List[Tensor] = []
+        for block in self.blocks:
+            x, map = block.forward_with_map(x)
+            maps.append(map)
+        return maps
+
+
+def start_vectors(shape: List[int], init: str, device: Any, dtype: Any) -> nn.Parameter:
+    """Vectors that are learned as they are, such as a class token."""
+    return nn.Parameter(torch.ops.translution.start_vectors(
+        shape, init, device=torch.device(device or "cpu"),
+        dtype=dtype or torch.get_default_dtype()))

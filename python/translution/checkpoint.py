@@ -1,0 +1,86 @@
+"""Weights in files: those of the program's checkpoints, and of models here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Union
+
+import torch
+from torch import Tensor, nn
+
+from . import safetensors
+from ._explain import check_tensor
+from ._model import Model
+from .gpt import GPT
+from .vit import ViT
+
+_FAMILIES = {"vit": ViT, "gpt": GPT}
+_FORMAT = "translution"  # under which save_weights keeps a model's options
+
+
+def _checkpoint_folder(path: Path) -> Path:
+    """The checkpoint that a run, or a folder of checkpoints, names as its last."""
+    for folder in (path, path / "last", path / "checkpoints" / "last"):
+        if (folder / "manifest.json").is_file():
+            return folder
+    raise ValueError(f"{path}: wanted a .safetensors file, a checkpoint, or a run of `translution "
+                     "train` with one; found no manifest.json")
+
+
+def _read_manifest(folder: Path) -> Dict[str, Any]:
+    path = folder / "manifest.json"
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+        settings = manifest["state"]["config"]
+        size = manifest["files"]["model.safetensors"]["bytes"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path}: was not written by `translution train`, or is damaged") from None
+    found = (folder / "model.safetensors").stat().st_size
+    if found != size:
+        raise ValueError(f"{folder / 'model.safetensors'}: has {found} bytes, the manifest says "
+                         f"{size}; the checkpoint is damaged")
+    return settings
+
+
+def load_model(path: Union[str, Path], **factory: Any) -> Model:
+    """The ViT or GPT of a run that `translution train` has made, of one of its checkpoints, or of a
+    file by save_weights, ready for evaluation. `factory`: device and dtype."""
+    path = Path(path)
+    if path.is_dir():
+        folder = _checkpoint_folder(path)
+        family, plan = torch.ops.translution.model_of_settings(_read_manifest(folder))
+        options, path = json.loads(plan)["options"], folder / "model.safetensors"
+    else:
+        metadata = safetensors.load_file(path).metadata
+        if _FORMAT not in metadata:
+            raise ValueError(f"{path}: does not say what model it is of; build the model yourself "
+                             "and use load_weights")
+        note = json.loads(metadata[_FORMAT])
+        family, options = note["family"], note["options"]
+    model = _FAMILIES[family](**{**options, "init": "none"}, **factory)
+    load_weights(model, path)
+    return model.eval()
+
+
+def load_weights(module: nn.Module, path: Union[str, Path]) -> None:
+    """Loads a .safetensors file, of C++ or of save_weights, into a module with the same
+    parameters; says what differs and what to do where they are not the same."""
+    tensors = safetensors.load_file(path).tensors
+    own: Dict[str, Tensor] = dict(module.named_parameters())
+    for name in own.keys() & tensors.keys():
+        message = check_tensor(name, tensors[name], own[name])
+        if message:
+            raise RuntimeError(f"{path}: {message}")
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise RuntimeError(f"{path}: {error}") from None
+
+
+def save_weights(module: nn.Module, path: Union[str, Path]) -> None:
+    """The parameters of the module as a .safetensors file, which C++ and load_weights read."""
+    metadata = {}
+    if isinstance(module, Model):
+        metadata[_FORMAT] = json.dumps({"family": module.family, "options": module.options})
+    safetensors.save_file(path, dict(module.named_parameters()), metadata)

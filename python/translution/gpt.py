@@ -1,0 +1,58 @@
+"""Generative language model."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Union
+
+import torch
+from torch import Tensor, nn
+
+from ._model import Model
+from .block import Backbone, start_vectors
+from .linear import Linear
+
+
+class GPT(Model):
+    """Causal blocks of any method, next-token logits: int64 [B, n] -> [B, n, vocabulary].
+
+    model           a name such as "gpt-a-160" for what is not given: architecture and length
+    depth, dim, heads, dim_head, mlp_dim
+                    of the blocks
+    length          the most tokens it takes
+    vocabulary      distinct tokens
+    method, roles, …, input_embedding, hybrid_layers, rest, dropout, init
+                    as for ViT
+
+    Parameters have the names that C++ gives them, so weights of either load in the other.
+    """
+
+    family = "gpt"
+
+    def __init__(self, *, device: Optional[Union[str, torch.device]] = None,
+                 dtype: Optional[torch.dtype] = None, **options: Any) -> None:
+        super().__init__(options)
+        o, factory = self.options, dict(device=device, dtype=dtype)
+        self.token_embedding = nn.Embedding(o["vocabulary"], o["dim"], **factory)
+        self.position_embedding: Optional[nn.Parameter] = None
+        if self.plan["embeds_input"]:
+            shape = [o["length"], o["dim"]]
+            self.position_embedding = start_vectors(shape, o["init"], device, dtype)
+        self.dropout = nn.Dropout(o["dropout"])
+        self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], **factory)
+        self.head_norm = nn.LayerNorm(o["dim"], **factory)
+        self.head = Linear(o["dim"], o["vocabulary"], bias=False, **factory)
+
+    def embed(self, input: Tensor) -> Tensor:
+        """What the first block sees, [B, n, dim]."""
+        most = self.options["length"]
+        if input.dim() != 2 or input.dtype != torch.long or not 0 < input.shape[1] <= most:
+            raise ValueError(f"GPT: wanted int64 tokens [B, 1 to {most}], got {input.dtype} "
+                             f"{list(input.shape)}")
+        x = self.token_embedding(input)  # [B, n, dim]
+        if self.position_embedding is not None:
+            x = x + self.position_embedding[:input.shape[1]]
+        return self.dropout(x)
+
+    def forward(self, tokens: Tensor, rows: Optional[Tensor] = None) -> Tensor:
+        """With `rows` only the logits at those places."""
+        return self.head(self.head_norm(self.backbone(self.embed(tokens), rows)))

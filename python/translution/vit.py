@@ -1,0 +1,77 @@
+"""Vision Transformer."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Union
+
+import torch
+from torch import Tensor, nn
+
+from ._model import Model
+from .block import Backbone, start_vectors
+from .linear import Linear
+
+
+class ViT(Model):
+    """Patches, blocks of any method, classes: [B, channels, H, W] -> [B, classes].
+
+    model           a name such as "vit-a/12" for what is not given: architecture and patch size
+    depth, dim, heads, dim_head, mlp_dim
+                    of the blocks
+    image_size      (84, 84), or one number for both; patch_size divides it
+    channels, classes
+    pooling         "cls": a class token is read; "mean": patches are averaged, there is none
+    method, roles, encoding, sharing, radius, relative_dim, shared_qkv, mixing, rotary, kernel_size
+                    as for Attention
+    input_embedding a vector per place added to the input; None: as the method has it
+    hybrid_layers   so many layers use the method, the others `rest`: self_attention_no_pos, rotary
+    dropout, init
+
+    Parameters have the names that C++ gives them, so weights of either load in the other.
+    """
+
+    family = "vit"
+
+    def __init__(self, *, device: Optional[Union[str, torch.device]] = None,
+                 dtype: Optional[torch.dtype] = None, **options: Any) -> None:
+        super().__init__(options)
+        o, factory = self.options, dict(device=device, dtype=dtype)
+        patch_dim = o["channels"] * o["patch_size"] ** 2
+        self.patch_norm = nn.LayerNorm(patch_dim, **factory)
+        self.patch_embed = Linear(patch_dim, o["dim"], **factory)
+        self.embed_norm = nn.LayerNorm(o["dim"], **factory)
+        self.cls_token: Optional[nn.Parameter] = None
+        if self.plan["cls"]:
+            self.cls_token = start_vectors([o["dim"]], o["init"], device, dtype)
+        self.position_embedding: Optional[nn.Parameter] = None
+        if self.plan["embeds_input"]:
+            shape = [self.plan["tokens"], o["dim"]]
+            self.position_embedding = start_vectors(shape, o["init"], device, dtype)
+        self.dropout = nn.Dropout(o["dropout"])
+        self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], **factory)
+        self.head = Linear(o["dim"], o["classes"], **factory)
+
+    def embed(self, input: Tensor) -> Tensor:
+        """Patch features with class token and position embedding: what the first block sees."""
+        o, (rows, cols) = self.options, self.plan["grid"]
+        wanted = [o["channels"], *o["image_size"]]
+        if input.dim() != 4 or list(input.shape[1:]) != wanted:
+            raise ValueError(f"ViT: wanted images [B, {', '.join(map(str, wanted))}], got "
+                             f"{list(input.shape)}")
+        B, P = input.shape[0], o["patch_size"]
+        patches = input.reshape(B, o["channels"], rows, P, cols, P)
+        patches = patches.permute(0, 2, 4, 3, 5, 1)  # [B, rows, cols, P, P, channels]
+        tokens = self.patch_norm(patches.reshape(B, rows * cols, -1))
+        tokens = self.embed_norm(self.patch_embed(tokens))  # [B, rows * cols, dim]
+        if self.cls_token is not None:
+            tokens = torch.cat([self.cls_token.expand(B, 1, -1), tokens], 1)  # [B, N, dim]
+        if self.position_embedding is not None:
+            tokens = tokens + self.position_embedding
+        return self.dropout(tokens)
+
+    def forward(self, image: Tensor) -> Tensor:
+        tokens = self.embed(image)
+        if self.cls_token is None:
+            return self.head(self.backbone(tokens).mean(1))
+        cls_row = torch.zeros(1, dtype=torch.long)
+        return self.head(self.backbone(tokens, cls_row)[:, 0])

@@ -1,0 +1,99 @@
+// model_cases DIR: writes small models with their weights, inputs, outputs and gradients, one
+// safetensors file each, for the tests of the Python package to compare with.
+
+#include <iostream>
+
+#include "translution/io/safetensors.h"
+#include "translution/models/network.h"
+#include "translution/models/options_json.h"
+
+namespace translution {
+namespace {
+
+struct Case {
+  std::string name;
+  ModelOptions options;
+};
+
+ModelOptions tiny(Family family, Method method) {
+  ModelOptions o;
+  o.family = family;
+  o.architecture = {"tiny", 2, 10, 2, 14, 8};
+  o.image_size = {12, 8};
+  o.patch_size = 4;
+  o.channels = 2;
+  o.classes = 5;
+  o.length = 7;
+  o.vocabulary = 11;
+  o.position.method = method;
+  o.position.relative_dim = 3;
+  return o;
+}
+
+void add_variants(Family family, const std::string& prefix, std::vector<Case>& cases) {
+  const auto add = [&](const char* name, Method method, auto change) {
+    auto options = tiny(family, method);
+    change(options);
+    cases.push_back({prefix + name, options});
+  };
+  add("hybrid", Method::translution, [](ModelOptions& o) {
+    o.hybrid_layers = 1;
+    o.rest = Method::rotary;
+  });
+  add("embedded", Method::alpha_translution, [](ModelOptions& o) {
+    o.input_embedding = true;
+    o.position.mixing = Mixing::mean;
+  });
+  add("roles", Method::translution, [](ModelOptions& o) {
+    o.position.roles = Roles::parse("v");
+    o.position.rotary = true;
+  });
+  add("authors", Method::self_attention, [](ModelOptions& o) { o.init = Init::authors; });
+  if (family == Family::vit)
+    add("mean", Method::translution, [](ModelOptions& o) { o.pooling = Pooling::mean; });
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& [family, prefix] :
+       {std::pair{Family::vit, std::string("vit_")}, std::pair{Family::gpt, std::string("gpt_")}}) {
+    for (const auto& method : kMethods)
+      cases.push_back({prefix + method.name, tiny(family, method.value)});
+    add_variants(family, prefix, cases);
+  }
+  return cases;
+}
+
+torch::Tensor make_input(const ModelOptions& o) {
+  if (o.family == Family::gpt) return torch::randint(o.vocabulary, {2, o.length}, torch::kLong);
+  return torch::randn({2, o.channels, o.image_size[0], o.image_size[1]});
+}
+
+void write_case(const std::string& directory, const Case& c) {
+  torch::manual_seed(5);
+  Network network(c.options);
+  const auto input = make_input(c.options);
+  const auto output = network.forward(input);
+  const auto d_output = torch::randn_like(output);
+  output.backward(d_output);
+  NamedTensors tensors = {{"input", input}, {"output", output.detach()}, {"grad_output", d_output}};
+  for (const auto& parameter : network.module().named_parameters()) {
+    tensors["weight." + parameter.key()] = parameter.value().detach();
+    const auto& gradient = parameter.value().grad();
+    if (gradient.defined()) tensors["grad." + parameter.key()] = gradient;
+  }
+  save_safetensors(
+      directory + "/" + c.name + ".safetensors", tensors,
+      {{"family", c.options.family == Family::vit ? "vit" : "gpt"}, {"plan", to_json(c.options)}});
+}
+
+}  // namespace
+}  // namespace translution
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: model_cases DIR\n";
+    return 2;
+  }
+  for (const auto& c : translution::all_cases()) translution::write_case(argv[1], c);
+}

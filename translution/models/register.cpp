@@ -1,0 +1,169 @@
+// Layers and models as registered ops, for programs that have modules of their own: what a layer's
+// weights are and start as, what it computes from them, and what a model is made of. Options come
+// and go as JSON where modules are built; what runs in every step takes plain values and tensors.
+
+#include <torch/library.h>
+#include <torch/version.h>
+
+#include "translution/core/cpu_info.h"
+#include "translution/core/error.h"
+#include "translution/models/options_json.h"
+#include "translution/models/settings.h"
+#include "translution/nn/attend.h"
+#include "translution/ops/compat.h"
+
+namespace translution {
+
+// Found by programs that search the library's file before they load it.
+extern const char kBuiltFor[];
+const char kBuiltFor[] = "@(#)translution " TRANSLUTION_VERSION " for LibTorch " TORCH_VERSION;
+
+namespace {
+
+using Texts = c10::Dict<std::string, std::string>;
+using Tensors = c10::Dict<std::string, at::Tensor>;
+
+std::string build_info() { return kBuiltFor + std::string("@(#)").size(); }
+
+int64_t cores() { return usable_cores(); }
+
+// --- models
+
+Family family_of(const std::string& name) {
+  require(name == "vit" || name == "gpt", "model: wanted the family vit or gpt, got '", name, "'");
+  return name == "vit" ? Family::vit : Family::gpt;
+}
+
+std::string model_options(const std::string& family, const std::string& options) {
+  return to_json(model_from_json(family_of(family), options));
+}
+
+std::tuple<std::string, std::string> model_of_settings(const Texts& settings) {
+  std::map<std::string, std::string> texts;
+  for (const auto& entry : settings) texts[entry.key()] = entry.value();
+  const auto model = read_model(texts);
+  return {model.family == Family::vit ? "vit" : "gpt", to_json(model)};
+}
+
+std::vector<std::string> method_names() { return names_of(kMethods); }
+
+at::Tensor vectors(at::IntArrayRef shape, const std::string& init,
+                   c10::optional<at::ScalarType> dtype, c10::optional<at::Device> device) {
+  const auto tensors = at::TensorOptions().dtype(dtype).device(device);
+  return start_vectors(shape, parse_name("init", kEveryInit, init), tensors);
+}
+
+// --- layers
+
+AttentionOptions layer_options(const std::string& json, const OptionalTensor& relation,
+                               int64_t slots, at::IntArrayRef mirror) {
+  auto options = attention_from_json(json);
+  if (!relation.has_value()) return options;
+  const auto& matrix = *relation;
+  TORCH_CHECK(
+      matrix.dim() == 2 && matrix.size(0) == matrix.size(1) && matrix.scalar_type() == at::kLong,
+      "relation: wanted slots as an int64 tensor [N, N], got ", matrix.scalar_type(), " ",
+      matrix.sizes());
+  const auto dense = matrix.cpu().contiguous();
+  const auto* first = dense.data_ptr<int64_t>();
+  options.relation(std::make_shared<const OffsetTable>(OffsetTable::from_relation(
+      {first, first + dense.numel()}, dense.size(0), slots, mirror.vec())));
+  return options;
+}
+
+Tensors attention_start(const std::string& json, const OptionalTensor& relation, int64_t slots,
+                        at::IntArrayRef mirror, c10::optional<at::ScalarType> dtype,
+                        c10::optional<at::Device> device) {
+  const auto tensors = at::TensorOptions().dtype(dtype).device(device);
+  Tensors started;
+  for (const auto& [name, tensor] :
+       start_attention(layer_options(json, relation, slots, mirror), tensors))
+    started.insert(name, tensor);
+  return started;
+}
+
+std::tuple<std::string, int64_t, bool, Tensors> attention_layout(const std::string& json,
+                                                                 const OptionalTensor& relation,
+                                                                 int64_t slots,
+                                                                 at::IntArrayRef mirror) {
+  const auto options = layer_options(json, relation, slots, mirror);
+  attention_parameters(options);  // refuses options that make no sense
+  const auto& position = options.position();
+  std::shared_ptr<const OffsetTable> offsets;
+  if (position.uses_offsets())
+    offsets = options.relation() ? options.relation()
+                                 : std::make_shared<const OffsetTable>(position.offsets(
+                                       options.grid(), options.cls(), options.causal()));
+  const auto tables = attention_tables(options, offsets.get());
+  Tensors tensors;
+  for (const auto& [name, tensor] :
+       {std::pair{"runs", tables.runs}, std::pair{"angles", tables.angles},
+        std::pair{"position_features", tables.position_features}})
+    if (tensor.defined()) tensors.insert(name, tensor);
+  return {to_json(options), tables.tokens, tables.shorter, tensors};
+}
+
+std::tuple<at::Tensor, at::Tensor> attention_layer(
+    const at::Tensor& x, const std::vector<std::string>& names, at::TensorList weights,
+    const std::string& method, int64_t heads, int64_t tokens, bool shorter,
+    const OptionalTensor& runs, const OptionalTensor& angles,
+    const OptionalTensor& position_features, bool causal, const OptionalTensor& rows,
+    double dropout, const std::string& mixing, bool map, c10::optional<int64_t> workspace) {
+  TORCH_CHECK(!names.empty() && names.size() == weights.size() && weights[0].dim() >= 2,
+              "attention_layer: wanted one name for each weight, and a matrix first; got ",
+              names.size(), " names and ", weights.size(), " weights");
+  const AttentionTables tables{tokens, shorter, value_or_undefined(runs),
+                               value_or_undefined(angles), value_or_undefined(position_features)};
+  check_input(x, weights[0].size(-2), tables);
+  CallOptions call;
+  call.heads = heads;
+  call.runs = runs_of(tables, x.size(1));
+  call.causal = causal;
+  call.rows = value_or_undefined(rows);
+  call.dropout = dropout;
+  if (tables.angles.defined()) call.angles = tables.angles.narrow(0, 0, x.size(1));
+  call.map = map;
+  if (workspace) call.workspace = *workspace;
+  Position position;
+  position.method = parse_name("method", kMethods, method);
+  position.mixing = parse_name("mixing", kMixings, mixing);
+  const auto weight = [&](const char* name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    return found == names.end() ? at::Tensor() : weights[found - names.begin()];
+  };
+  const auto attended = attend(x, position, weight, tables.position_features, call);
+  return {attended.out, map ? attended.map : at::empty({0}, x.options())};
+}
+
+}  // namespace
+
+// Made of ops that have gradients, devices and Meta, or of none: they need no registration of
+// those.
+TORCH_LIBRARY_FRAGMENT(translution, m) {
+  m.def("build_info() -> str", build_info);
+  m.def("usable_cores() -> int", cores);
+  m.def("method_names() -> str[]", method_names);
+  m.def("model_names() -> str[]", model_names);
+  m.def("model_options(str family, str options) -> str", model_options);
+  m.def("model_of_settings(Dict(str, str) settings) -> (str, str)", model_of_settings);
+  m.def(
+      "start_vectors(int[] shape, str init, *, ScalarType? dtype=None, Device? device=None) "
+      "-> Tensor",
+      vectors);
+  m.def(
+      "attention_start(str options, Tensor? relation=None, int slots=0, int[] mirror=[], *, "
+      "ScalarType? dtype=None, Device? device=None) -> Dict(str, Tensor)",
+      attention_start);
+  m.def(
+      "attention_layout(str options, Tensor? relation=None, int slots=0, int[] mirror=[]) "
+      "-> (str, int, bool, Dict(str, Tensor))",
+      attention_layout);
+  m.def(
+      "attention_layer(Tensor x, str[] names, Tensor[] weights, str method, int heads, int tokens, "
+      "bool shorter=False, Tensor? runs=None, Tensor? angles=None, "
+      "Tensor? position_features=None, bool causal=False, Tensor? rows=None, float dropout=0., "
+      "str mixing='sum', bool map=False, int? workspace=None) -> (Tensor, Tensor)",
+      attention_layer);
+}
+
+}  // namespace translution
