@@ -232,7 +232,8 @@ std::optional<Lookahead> AttentionImpl::lookahead() const {
   const auto type = weights.scalar_type();
   const bool floats = type == torch::kFloat || type == torch::kDouble;
   if (!fits || !floats || !weights.device().is_cpu() || !kernels_wanted()) return {};
-  return Lookahead({weight("query"), weight("key"), weight("value")}, offsets_, options.heads());
+  return Lookahead({parameters_["query"], parameters_["key"], parameters_["value"]}, offsets_,
+                   options.heads());
 }
 
 namespace {
