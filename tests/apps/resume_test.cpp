@@ -74,8 +74,7 @@ TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsAtAnyMoment) {
     SCOPED_TRACE("killed after " + std::to_string(moment) + " s");
     good += goes_on(name);
   }
-  print_figure("killed at random moments, resumed: SHA-256 of weights, and log equal",
-               of(good, kills));
+  print_figure("killed at random moments: same SHA-256 and log when resumed", of(good, kills));
 }
 
 // The first save begins at about the 18th call and takes about 415, as does each of the others.
@@ -90,7 +89,7 @@ TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsInsideASave) {
     EXPECT_EQ(run(train(name), "TRANSLUTION_WRITE_FAULT=kill:" + call).code, -1);
     good += goes_on(name);
   }
-  print_figure("killed inside a save, resumed: SHA-256 of weights, and log equal", of(good, kills));
+  print_figure("killed inside a save: the same", of(good, kills));
 }
 
 TEST_F(Resume, AFullDiskInsideASaveIsNamedAndLeavesTheCheckpointBefore) {
@@ -116,7 +115,7 @@ TEST_F(Resume, AFullDiskOrAShortWriteAtCallsOfASaveLeavesTheCheckpointBefore) {
       EXPECT_TRUE(fs::exists(path(name) + "/checkpoints/last/model.safetensors"));
       good += goes_on(name);
     }
-  print_figure("full disk or short write inside a save, resumed: equal", of(good, all));
+  print_figure("full disk or short write inside a save: the same", of(good, all));
 }
 
 TEST_F(Resume, AnInterruptSavesAndSaysHowToGoOn) {
