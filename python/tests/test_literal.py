@@ -11,9 +11,9 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 GRIDS = {
     "1d": dict(grid=(7,)),
     "causal": dict(grid=(6,), causal=True),
-    "2d_cls": dict(grid=(3, 5), cls=True),
+    "2d_cls": dict(grid=(2, 4), cls=True),
     "2d_causal_cls": dict(grid=(3, 2), cls=True, causal=True),
-    "3d": dict(grid=(2, 3, 2)),
+    "3d": dict(grid=(2, 1, 3)),
     "single": dict(grid=(1,)),
 }
 METHODS = {
@@ -90,6 +90,12 @@ def test_method_is_its_formula(method, grid, dtype):
     torch.manual_seed(1)
     layer = translution.Attention(10, heads=2, dim_head=D, dtype=dtype, **options)
     compare(layer)
+
+
+@pytest.mark.parametrize("method", ["translution", "alpha_translution"])
+def test_larger_odd_grid(method):
+    torch.manual_seed(1)
+    compare(translution.Attention(7, heads=3, dim_head=5, grid=(3, 5), cls=True, method=method))
 
 
 @pytest.mark.parametrize("method", ["translution", "alpha_translution", "relative_key",

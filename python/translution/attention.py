@@ -128,7 +128,7 @@ class Attention(Explained, nn.Module):
     def _attend(self, x: Tensor, rows: Optional[Tensor], map: bool) -> Tuple[Tensor, Tensor]:
         o, tables = self.options, self._tables
         return torch.ops.translution.attention_layer(
-            x, self._names, [getattr(self, name) for name in self._names], o["method"], o["heads"],
+            x, ",".join(self._names), [getattr(self, name) for name in self._names], o["method"], o["heads"],
             self.tokens, self._shorter, tables.get("runs"), tables.get("angles"),
             tables.get("position_features"), o["causal"], rows,
             o["dropout"] if self.training else 0.0, o["mixing"], map, o["workspace"])

@@ -66,6 +66,10 @@ class ViT(Model):
         if input.dim() != 4 or list(input.shape[1:]) != wanted:
             raise ValueError(f"ViT: wanted images [B, {', '.join(map(str, wanted))}], got "
                              f"{list(input.shape)}")
+        weight = self.patch_embed.weight
+        if (input.dtype, input.device) != (weight.dtype, weight.device):
+            raise ValueError(f"ViT: the images are {input.dtype} on {input.device}, the model is "
+                             f"{weight.dtype} on {weight.device}; convert or move one of them")
         B, P = input.shape[0], o["patch_size"]
         patches = input.reshape(B, o["channels"], rows, P, cols, P)
         patches = patches.permute(0, 2, 4, 3, 5, 1)  # [B, rows, cols, P, P, channels]

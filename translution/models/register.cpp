@@ -5,6 +5,8 @@
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <algorithm>
+
 #include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
 #include "translution/models/options_json.h"
@@ -104,14 +106,15 @@ std::tuple<std::string, int64_t, bool, Tensors> attention_layout(const std::stri
 }
 
 std::tuple<at::Tensor, at::Tensor> attention_layer(
-    const at::Tensor& x, const std::vector<std::string>& names, at::TensorList weights,
+    const at::Tensor& x, const std::string& names, at::TensorList weights,
     const std::string& method, int64_t heads, int64_t tokens, bool shorter,
     const OptionalTensor& runs, const OptionalTensor& angles,
     const OptionalTensor& position_features, bool causal, const OptionalTensor& rows,
     double dropout, const std::string& mixing, bool map, c10::optional<int64_t> workspace) {
-  TORCH_CHECK(!names.empty() && names.size() == weights.size() && weights[0].dim() >= 2,
-              "attention_layer: wanted one name for each weight, and a matrix first; got ",
-              names.size(), " names and ", weights.size(), " weights");
+  const auto known = Value{"names", names}.words();
+  TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
+              "attention_layer: wanted a name for each weight, and a matrix first; got '", names,
+              "' and ", weights.size(), " weights");
   const AttentionTables tables{tokens, shorter, value_or_undefined(runs),
                                value_or_undefined(angles), value_or_undefined(position_features)};
   check_input(x, weights[0].size(-2), tables);
@@ -128,8 +131,8 @@ std::tuple<at::Tensor, at::Tensor> attention_layer(
   position.method = parse_name("method", kMethods, method);
   position.mixing = parse_name("mixing", kMixings, mixing);
   const auto weight = [&](const char* name) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    return found == names.end() ? at::Tensor() : weights[found - names.begin()];
+    const auto found = std::find(known.begin(), known.end(), name);
+    return found == known.end() ? at::Tensor() : weights[found - known.begin()];
   };
   const auto attended = attend(x, position, weight, tables.position_features, call);
   return {attended.out, map ? attended.map : at::empty({0}, x.options())};
@@ -137,6 +140,7 @@ std::tuple<at::Tensor, at::Tensor> attention_layer(
 
 }  // namespace
 
+// `names` are those of the weights, joined by commas: the tracer knows no lists of texts.
 // Made of ops that have gradients, devices and Meta, or of none: they need no registration of
 // those.
 TORCH_LIBRARY_FRAGMENT(translution, m) {
@@ -159,7 +163,7 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       "-> (str, int, bool, Dict(str, Tensor))",
       attention_layout);
   m.def(
-      "attention_layer(Tensor x, str[] names, Tensor[] weights, str method, int heads, int tokens, "
+      "attention_layer(Tensor x, str names, Tensor[] weights, str method, int heads, int tokens, "
       "bool shorter=False, Tensor? runs=None, Tensor? angles=None, "
       "Tensor? position_features=None, bool causal=False, Tensor? rows=None, float dropout=0., "
       "str mixing='sum', bool map=False, int? workspace=None) -> (Tensor, Tensor)",
