@@ -1,6 +1,6 @@
 """Replaces the attention of a plain PyTorch ViT by Translution, and trains both a little.
 
-    PYTHONPATH=python /usr/bin/python3 examples/python/swap_attention.py [--steps 60]
+    PYTHONPATH=python /usr/bin/python3 examples/python/swap_attention.py [--steps 40]
 
 The images are noise with a bright bar; the class tells whether it lies or stands, wherever it is.
 """
@@ -87,7 +87,7 @@ def train(model, steps, seed=0):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=40)
     steps = parser.parse_args().steps
     for name, change in [("self-attention", lambda model: model), ("Translution", swap_attention)]:
         torch.manual_seed(0)

@@ -1,6 +1,6 @@
 """Translution on a grid of three dimensions: tells which way a blob moves through a video.
 
-    PYTHONPATH=python /usr/bin/python3 examples/python/video.py [--steps 80]
+    PYTHONPATH=python /usr/bin/python3 examples/python/video.py [--steps 50]
 
 A video is 4 frames of 4x4 patches, 64 tokens. Layers have a matrix for each offset in time, height
 and width: 7 * 7 * 7 = 343 of them, small ones here (alpha-Translution).
@@ -50,7 +50,7 @@ def train(steps, seed=0):
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     model = VideoNet()
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
     for _ in range(steps):
         videos, moves = film(64, generator)
         loss = nn.functional.cross_entropy(model(videos), moves)
@@ -64,7 +64,7 @@ def train(steps, seed=0):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=80)
+    parser.add_argument("--steps", type=int, default=50)
     steps = parser.parse_args().steps
     print(f"accuracy after {steps} steps: {train(steps):.2f} (guessing gives 0.25)")
 

@@ -74,6 +74,8 @@ def test_rows_of_a_layer():
 def test_input_of_models():
     with pytest.raises(ValueError, match=r"wanted images \[B, 1, 12, 12\], got \[2, 3, 12, 12\]"):
         make_vit()(torch.zeros(2, 3, 12, 12))
+    with pytest.raises(ValueError, match="are torch.float64 on cpu, the model is torch.float32"):
+        make_vit()(torch.zeros(2, 1, 12, 12, dtype=torch.float64))
     gpt = translution.GPT(depth=1, dim=8, heads=2, dim_head=4, mlp_dim=8, length=5, vocabulary=7)
     with pytest.raises(ValueError, match=r"int64 tokens \[B, 1 to 5\], got torch.int64 \[1, 6\]"):
         gpt(torch.zeros(1, 6, dtype=torch.long))

@@ -119,12 +119,13 @@ def test_checkpoint_of_the_program_is_loaded(build, tmp_path):
     """A run of `translution train`, evaluated here and there."""
     run = tmp_path / "run"
     program = str(build / "translution")
-    subprocess.run([program, "train", "--model", "vit-a/12", "--method", "relative_bias", "--steps",
-                    "2", "--batch", "4", "--data-size", "64", "--out", str(run)], check=True,
-                   stdout=subprocess.DEVNULL)
+    command = ("train --model vit-a/12 --method relative_bias --data digits:32 --canvas 36 "
+               "--steps 2 --batch 4 --eval-limit 4 --threads 1 --out")
+    subprocess.run([program, *command.split(), str(run)], check=True, capture_output=True)
     model = translution.load_model(run)
     assert isinstance(model, translution.ViT) and not model.training
     assert model.options["method"] == "relative_bias"
+    assert model.plan["grid"] == [3, 3]
     folder = next(path.parent for path in run.rglob("manifest.json"))
     saved = translution.safetensors.load_file(folder / "model.safetensors").tensors
     for name, parameter in model.named_parameters():

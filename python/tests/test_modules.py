@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import os
 import pickle
 import threading
@@ -49,6 +50,11 @@ def test_options_are_complete_and_give_the_same_layer():
     assert again.options == layer.options
     assert {n: p.shape for n, p in again.named_parameters()} == {
         n: p.shape for n, p in layer.named_parameters()}
+
+
+def test_defaults_are_those_of_cpp():
+    options, *_ = torch.ops.translution.attention_layout('{"dim": 8, "grid": [2, 3]}')
+    assert translution.Attention(8, grid=(2, 3)).options == json.loads(options)
 
 
 @pytest.mark.parametrize("method", METHODS)

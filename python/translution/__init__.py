@@ -11,6 +11,7 @@ are also there as ``torch.ops.translution``. See docs/python.md.
 from . import safetensors
 from ._library import BUILT, PATH, LibraryError
 from .adamw import AdamW
+from .authors import NormedAttention, from_authors, from_gpt2, from_timm, to_authors
 from .attention import AlphaTranslution, Attention, LoRTranslution, Relation, Translution
 from .block import Backbone, Block, FeedForward
 from .checkpoint import load_model, load_weights, save_weights
@@ -35,13 +36,18 @@ __all__ = [
     "LibraryError",
     "Linear",
     "LoRTranslution",
+    "NormedAttention",
     "Relation",
     "Translution",
     "ViT",
+    "from_authors",
+    "from_gpt2",
+    "from_timm",
     "library_path",
     "library_torch",
     "load_model",
     "load_weights",
     "safetensors",
     "save_weights",
+    "to_authors",
 ]

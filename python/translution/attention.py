@@ -44,7 +44,10 @@ class Attention(Explained, nn.Module):
     shared_qkv            alpha_translution: matrices for all offsets beside the small ones
     mixing                alpha_translution: "sum", or "mean" as in the authors' code
     rotary                rotate queries and keys that are not relative
+    angles                in which type rotary angles are taken: "double", or "float" as in the
+                          authors' code
     kernel_size           convolution: odd side of the window
+    qkv_bias              a bias on queries, keys and values, where all offsets share them
     dropout               on the attention, while training
     init                  how weights start: scaled, authors, none
     workspace             bytes of encoded queries and keys that may be kept for backward
@@ -72,7 +75,9 @@ class Attention(Explained, nn.Module):
         shared_qkv: bool = True,
         mixing: str = "sum",
         rotary: bool = False,
+        angles: str = "double",
         kernel_size: int = 3,
+        qkv_bias: bool = False,
         dropout: float = 0.0,
         init: str = "scaled",
         workspace: Optional[int] = None,
@@ -85,7 +90,7 @@ class Attention(Explained, nn.Module):
             dim=dim, heads=heads, dim_head=dim_head, grid=grid, cls=cls, causal=causal,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             relative_dim=relative_dim, shared_qkv=shared_qkv, mixing=mixing, rotary=rotary,
-            kernel_size=kernel_size, dropout=dropout, init=init)
+            angles=angles, kernel_size=kernel_size, qkv_bias=qkv_bias, dropout=dropout, init=init)
         if workspace is not None:
             given["workspace"] = workspace
         self.relation = relation
@@ -93,7 +98,7 @@ class Attention(Explained, nn.Module):
             json.dumps(given), *self._relation_arguments())
         #: All options, with their defaults.
         self.options: Dict[str, Any] = json.loads(text)
-        #: How many tokens the layer takes.
+        #: How many tokens the layer takes; 0: any number, where no grid was given.
         self.tokens: int = tokens
         self._shorter: bool = shorter
         self._tables: Dict[str, Tensor] = tables  # integers and angles of the grid; stay on the CPU

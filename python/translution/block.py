@@ -13,29 +13,31 @@ from .linear import Linear
 
 
 class FeedForward(nn.Module):
-    """dim -> hidden -> dim with GELU between."""
+    """dim -> hidden -> dim with GELU between: "exact", or "tanh" as in GPT-2."""
 
-    def __init__(self, dim: int, hidden: int, dropout: float = 0.0, **factory: Any) -> None:
+    def __init__(self, dim: int, hidden: int, dropout: float = 0.0, gelu: str = "exact",
+                 **factory: Any) -> None:
         super().__init__()
+        self._approximate = "tanh" if gelu == "tanh" else "none"
         self.up = Linear(dim, hidden, **factory)
         self.down = Linear(hidden, dim, **factory)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.down(self.dropout(F.gelu(self.up(x)))))
+        return self.dropout(self.down(self.dropout(F.gelu(self.up(x), approximate=self._approximate))))
 
 
 class Block(nn.Module):
     """x += attention(norm1(x)); x += mlp(norm2(x)). `attention` holds the options of Attention."""
 
     def __init__(self, attention: Dict[str, Any], mlp_dim: int, dropout: float = 0.0,
-                 **factory: Any) -> None:
+                 gelu: str = "exact", norm_eps: float = 1e-5, **factory: Any) -> None:
         super().__init__()
         dim = attention["dim"]
-        self.norm1 = nn.LayerNorm(dim, **factory)
-        self.norm2 = nn.LayerNorm(dim, **factory)
+        self.norm1 = nn.LayerNorm(dim, norm_eps, **factory)
+        self.norm2 = nn.LayerNorm(dim, norm_eps, **factory)
         self.attention = Attention(**attention, **factory)
-        self.mlp = FeedForward(dim, mlp_dim, dropout, **factory)
+        self.mlp = FeedForward(dim, mlp_dim, dropout, gelu, **factory)
         self.dropout = nn.Dropout(dropout)
 
     def _finish(self, x: Tensor, rows: Optional[Tensor], attended: Tensor) -> Tensor:
@@ -56,11 +58,11 @@ class Backbone(nn.Module):
     """The blocks of a model and the norm behind them."""
 
     def __init__(self, layers: List[Dict[str, Any]], mlp_dim: int, dropout: float = 0.0,
-                 **factory: Any) -> None:
+                 gelu: str = "exact", norm_eps: float = 1e-5, **factory: Any) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(
-            Block(attention, mlp_dim, dropout, **factory) for attention in layers)
-        self.norm = nn.LayerNorm(layers[0]["dim"], **factory)
+            Block(attention, mlp_dim, dropout, gelu, norm_eps, **factory) for attention in layers)
+        self.norm = nn.LayerNorm(layers[0]["dim"], norm_eps, **factory)
 
     def forward(self, x: Tensor, rows: Optional[Tensor] = None) -> Tensor:
         """`rows`: the tokens that the caller reads; the last block computes only those."""

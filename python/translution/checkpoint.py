@@ -16,7 +16,6 @@ from .gpt import GPT
 from .vit import ViT
 
 _FAMILIES = {"vit": ViT, "gpt": GPT}
-_FORMAT = "translution"  # under which save_weights keeps a model's options
 
 
 def _checkpoint_folder(path: Path) -> Path:
@@ -45,19 +44,19 @@ def _read_manifest(folder: Path) -> Dict[str, Any]:
 
 def load_model(path: Union[str, Path], **factory: Any) -> Model:
     """The ViT or GPT of a run that `translution train` has made, of one of its checkpoints, or of a
-    file by save_weights, ready for evaluation. `factory`: device and dtype."""
+    file by save_weights or `translution convert`, ready for evaluation. `factory`: device and dtype."""
     path = Path(path)
     if path.is_dir():
         folder = _checkpoint_folder(path)
         family, plan = torch.ops.translution.model_of_settings(_read_manifest(folder))
         options, path = json.loads(plan)["options"], folder / "model.safetensors"
     else:
-        metadata = safetensors.load_file(path).metadata
-        if _FORMAT not in metadata:
+        settings = safetensors.load_file(path).metadata
+        if "model" not in settings:
             raise ValueError(f"{path}: does not say what model it is of; build the model yourself "
                              "and use load_weights")
-        note = json.loads(metadata[_FORMAT])
-        family, options = note["family"], note["options"]
+        family, plan = torch.ops.translution.model_of_settings(settings)
+        options = json.loads(plan)["options"]
     model = _FAMILIES[family](**{**options, "init": "none"}, **factory)
     load_weights(model, path)
     return model.eval()
@@ -82,5 +81,5 @@ def save_weights(module: nn.Module, path: Union[str, Path]) -> None:
     """The parameters of the module as a .safetensors file, which C++ and load_weights read."""
     metadata = {}
     if isinstance(module, Model):
-        metadata[_FORMAT] = json.dumps({"family": module.family, "options": module.options})
+        metadata = torch.ops.translution.model_settings(module.family, json.dumps(module.options))
     safetensors.save_file(path, dict(module.named_parameters()), metadata)

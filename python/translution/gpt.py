@@ -20,7 +20,8 @@ class GPT(Model):
                     of the blocks
     length          the most tokens it takes
     vocabulary      distinct tokens
-    method, roles, …, input_embedding, hybrid_layers, rest, dropout, init
+    extra_norms     a second norm before the head
+    method, roles, …, input_embedding, hybrid_layers, rest, qkv_bias, gelu, norm_eps, dropout, init
                     as for ViT
 
     Parameters have the names that C++ gives them, so weights of either load in the other.
@@ -38,8 +39,9 @@ class GPT(Model):
             shape = [o["length"], o["dim"]]
             self.position_embedding = start_vectors(shape, o["init"], device, dtype)
         self.dropout = nn.Dropout(o["dropout"])
-        self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], **factory)
-        self.head_norm = nn.LayerNorm(o["dim"], **factory)
+        self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], o["gelu"],
+                                 o["norm_eps"], **factory)
+        self.head_norm = nn.LayerNorm(o["dim"], o["norm_eps"], **factory) if o["extra_norms"] else None
         self.head = Linear(o["dim"], o["vocabulary"], bias=False, **factory)
 
     def embed(self, input: Tensor) -> Tensor:
@@ -55,4 +57,5 @@ class GPT(Model):
 
     def forward(self, tokens: Tensor, rows: Optional[Tensor] = None) -> Tensor:
         """With `rows` only the logits at those places."""
-        return self.head(self.head_norm(self.backbone(self.embed(tokens), rows)))
+        features = self.backbone(self.embed(tokens), rows)
+        return self.head(features if self.head_norm is None else self.head_norm(features))

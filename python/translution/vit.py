@@ -21,10 +21,14 @@ class ViT(Model):
     image_size      (84, 84), or one number for both; patch_size divides it
     channels, classes
     pooling         "cls": a class token is read; "mean": patches are averaged, there is none
-    method, roles, encoding, sharing, radius, relative_dim, shared_qkv, mixing, rotary, kernel_size
+    method, roles, encoding, sharing, radius, relative_dim, shared_qkv, mixing, rotary, angles,
+    kernel_size
                     as for Attention
     input_embedding a vector per place added to the input; None: as the method has it
     hybrid_layers   so many layers use the method, the others `rest`: self_attention_no_pos, rotary
+    extra_norms     norms around the patch embedding
+    qkv_bias, gelu, norm_eps
+                    a bias on q, k, v; "exact" or "tanh"; of every norm
     dropout, init
 
     Parameters have the names that C++ gives them, so weights of either load in the other.
@@ -37,9 +41,12 @@ class ViT(Model):
         super().__init__(options)
         o, factory = self.options, dict(device=device, dtype=dtype)
         patch_dim = o["channels"] * o["patch_size"] ** 2
-        self.patch_norm = nn.LayerNorm(patch_dim, **factory)
+        self.patch_norm = self.embed_norm = None
+        if o["extra_norms"]:
+            self.patch_norm = nn.LayerNorm(patch_dim, o["norm_eps"], **factory)
         self.patch_embed = Linear(patch_dim, o["dim"], **factory)
-        self.embed_norm = nn.LayerNorm(o["dim"], **factory)
+        if o["extra_norms"]:
+            self.embed_norm = nn.LayerNorm(o["dim"], o["norm_eps"], **factory)
         self.cls_token: Optional[nn.Parameter] = None
         if self.plan["cls"]:
             self.cls_token = start_vectors([o["dim"]], o["init"], device, dtype)
@@ -48,7 +55,8 @@ class ViT(Model):
             shape = [self.plan["tokens"], o["dim"]]
             self.position_embedding = start_vectors(shape, o["init"], device, dtype)
         self.dropout = nn.Dropout(o["dropout"])
-        self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], **factory)
+        self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], o["gelu"],
+                                 o["norm_eps"], **factory)
         self.head = Linear(o["dim"], o["classes"], **factory)
 
     def embed(self, input: Tensor) -> Tensor:
@@ -58,11 +66,19 @@ class ViT(Model):
         if input.dim() != 4 or list(input.shape[1:]) != wanted:
             raise ValueError(f"ViT: wanted images [B, {', '.join(map(str, wanted))}], got "
                              f"{list(input.shape)}")
+        weight = self.patch_embed.weight
+        if (input.dtype, input.device) != (weight.dtype, weight.device):
+            raise ValueError(f"ViT: the images are {input.dtype} on {input.device}, the model is "
+                             f"{weight.dtype} on {weight.device}; convert or move one of them")
         B, P = input.shape[0], o["patch_size"]
         patches = input.reshape(B, o["channels"], rows, P, cols, P)
         patches = patches.permute(0, 2, 4, 3, 5, 1)  # [B, rows, cols, P, P, channels]
-        tokens = self.patch_norm(patches.reshape(B, rows * cols, -1))
-        tokens = self.embed_norm(self.patch_embed(tokens))  # [B, rows * cols, dim]
+        tokens = patches.reshape(B, rows * cols, -1)
+        if self.patch_norm is not None:
+            tokens = self.patch_norm(tokens)
+        tokens = self.patch_embed(tokens)  # [B, rows * cols, dim]
+        if self.embed_norm is not None:
+            tokens = self.embed_norm(tokens)
         if self.cls_token is not None:
             tokens = torch.cat([self.cls_token.expand(B, 1, -1), tokens], 1)  # [B, N, dim]
         if self.position_embedding is not None:

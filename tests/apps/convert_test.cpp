@@ -71,7 +71,7 @@ TEST(Convert, SaysWhatItWroteAndReadsModelsOfSeveralDevices) {
   EXPECT_EQ(
       output_of(join("convert ", dir / "theirs.safetensors", " ", dir / "ours.safetensors",
                      " --from authors", flags_of(golden))),
-      dir / "ours.safetensors" + ": gpt-2x9x3x24x8-4 with self_attention, 2,256 parameters\n");
+      dir / "ours.safetensors" + ": gpt-2x9x3x24x8-4 with self_attention, 3,018 parameters\n");
   EXPECT_EQ(load_safetensors(dir / "ours.safetensors").metadata.at("model"), "gpt-2x9x3x24x8-4");
 }
 
@@ -140,7 +140,8 @@ TEST(Convert, CallsThatMakeNoSenseAreRefused) {
     return outcome.err;
   };
   EXPECT_THAT(said("", 2), HasSubstr("--from and --to are both translution"));
-  EXPECT_THAT(said("--from hugging", 2), HasSubstr("unknown from 'hugging'; did you mean 'timm'?"));
+  EXPECT_THAT(said("--from author", 2),
+              HasSubstr("unknown from 'author'; did you mean 'authors'?"));
   EXPECT_THAT(said("--to timm", 2), HasSubstr("--to wants translution or authors, got timm"));
   EXPECT_THAT(said("--from authors", 2), HasSubstr("--model is missing"));
   EXPECT_THAT(said("--from gpt2 --model gpt-a-16", 2),

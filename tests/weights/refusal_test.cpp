@@ -85,6 +85,8 @@ TEST(WrongCheckpoint, OptionsThatTheirModulesDoNotHaveAreRefused) {
               HasSubstr("a layer wants dim"));
   EXPECT_THROW(read_authors_module("lor_kvq", "layer", {{"dim", "4"}}), std::invalid_argument);
   EXPECT_THROW(read_authors_module("v", "vit3d", {}), std::invalid_argument);
+  EXPECT_THROW(read_authors_module("v_tiny-64", "vit", {}), std::invalid_argument);
+  EXPECT_EQ(read_authors_module("v_tiny-64", "gpt", {}).model.length, 64);
 }
 
 TEST(ToAuthors, WhatTheirCodeDoesNotHaveIsRefused) {

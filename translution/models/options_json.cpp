@@ -203,6 +203,8 @@ ModelOptions model_from_json(Family family, const std::string& text) {
   options.family = family;
   visit(options, reader);
   reader.finish();
+  const auto& a = options.architecture;
+  options.architecture = architecture_of(a.depth, a.dim, a.heads, a.mlp_dim, a.dim_head);
   if (options.image_size.size() == 1) options.image_size.push_back(options.image_size[0]);
   options.check();
   return options;

@@ -115,10 +115,14 @@ AuthorsModule read_authors_module(const std::string& family, const std::string& 
     set_arguments(module, layer_arguments(), options);
     return module;
   }
+  const bool gpt = module.kind == Kind::gpt;
   if (is_authors_model(family))
-    module.model = ModelOptions::named(family + (module.kind == Kind::gpt ? "-256" : ""));
+    module.model =
+        ModelOptions::named(family + (gpt && family.find('-') == std::string::npos ? "-256" : ""));
   else
     set_family(module, family);
+  require((module.model.family == Family::gpt) == gpt, "authors' weights: '", family,
+          "' is not the name of a ", kind);
   set_arguments(module, model_arguments(module.kind), options);
   const auto& a = module.model.architecture;
   module.model.architecture = architecture_of(a.depth, a.dim, a.heads, a.mlp_dim, a.dim_head);

@@ -1,0 +1,103 @@
+"""Weights of the authors' released code, of GPT-2 and of timm's ViT, in modules of ours."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import Any, Callable, Dict, Mapping, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ._model import Model
+from .attention import Attention
+from .gpt import GPT
+from .vit import ViT
+
+_MODELS = {"vit": ViT, "gpt": GPT}
+_Result = TypeVar("_Result")
+
+
+def _ask(op: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Calls an op; what it refuses becomes a ValueError of one line."""
+    try:
+        return op(*arguments)
+    except RuntimeError as error:
+        raise ValueError(str(error).split("\n", 1)[0]) from None
+
+
+def _tensors(state: Mapping[str, Any], source: str) -> Dict[str, Tensor]:
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise ValueError(f"{source}: '{name}' is {type(value).__name__}, wanted a tensor; hand in "
+                             "the state_dict of the model")
+    return {name: value.detach() for name, value in state.items()}
+
+
+def _fill(module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
+    first = next(iter(weights.values()))
+    module.to(first.dtype).load_state_dict(weights)
+    return module
+
+
+class NormedAttention(nn.Sequential):
+    """A layer as the authors' code has it: a norm, then attention."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(OrderedDict(norm=nn.LayerNorm(options["dim"]),
+                                     attention=Attention(**options)))
+
+
+def from_authors(family: str, state_dict: Mapping[str, Any], kind: str = "layer", *,
+                 source: str = "state_dict", **options: Any) -> nn.Module:
+    """A module of ours that computes what the authors' does, with its weights and their type.
+
+    family      former, rope_former, rope, lor_rope, or some of q, k, v: "qkv", "lor_kv"; for a
+                model also a name with its size: "lor_qkv_tiny"
+    state_dict  of their module
+    kind        "layer": a norm and attention, as `norm` and `attention` in one module; "vit"; "gpt"
+    options     their constructor's: dim, heads, dim_head, relative_dim; for a layer grid, cls, or
+                causal=length; for a vit image_size, patch_size, num_classes, channels, depth,
+                mlp_dim, hybrid_layers; for a gpt seq_len, vocab_size, depth, mlp_dim, hybrid_layers
+    source      what messages call the weights
+
+    A state_dict of another module is refused: ValueError with the name that does not fit.
+    """
+    texts = {name: str(value) for name, value in options.items()}
+    described = json.loads(_ask(torch.ops.translution.authors_options, family, kind, texts))
+    own = described if kind == "layer" else described["options"]
+    weights = _ask(torch.ops.translution.from_authors, family, kind, json.dumps(own),
+                   _tensors(state_dict, source), source)
+    make = NormedAttention if kind == "layer" else _MODELS[kind]
+    return _fill(make(**{**own, "init": "none"}), weights)
+
+
+def to_authors(module: nn.Module, family: str = "") -> Dict[str, Tensor]:
+    """The state_dict of the authors' module that computes the same as ours: a ViT, a GPT, or a layer
+    by from_authors. Masks and rotary tables, which their code saves, are in it; those of their
+    "rope", which computes what "v" does and never uses its tables, if that is the family."""
+    kind = module.family if isinstance(module, Model) else "layer"
+    if kind == "layer" and not isinstance(module, NormedAttention):
+        raise ValueError(f"to_authors: wanted a ViT, a GPT or a NormedAttention, got "
+                         f"{type(module).__name__}")
+    options = module.options if kind != "layer" else module.attention.options
+    weights = {name: value.detach() for name, value in module.named_parameters()}
+    return dict(_ask(torch.ops.translution.to_authors, family, kind, json.dumps(options), weights,
+                     "module"))
+
+
+def _told(format: str, state_dict: Mapping[str, Any], source: str) -> nn.Module:
+    settings, weights = _ask(torch.ops.translution.convert_weights, format, {},
+                             _tensors(state_dict, source), source)
+    family, plan = torch.ops.translution.model_of_settings(settings)
+    return _fill(_MODELS[family](**{**json.loads(plan)["options"], "init": "none"}), weights)
+
+
+def from_gpt2(state_dict: Mapping[str, Any], *, source: str = "state_dict") -> GPT:
+    """GPT-2 under the names of Hugging Face; sizes are read off the tensors."""
+    return _told("gpt2", state_dict, source)
+
+
+def from_timm(state_dict: Mapping[str, Any], *, source: str = "state_dict") -> ViT:
+    """timm's vit_* with a class token; sizes are read off the tensors."""
+    return _told("timm", state_dict, source)
