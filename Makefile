@@ -5,7 +5,7 @@ BUILD ?= build
 WERROR ?= OFF
 JOBS ?= $(shell nproc)
 
-.PHONY: run build test bench install-deps clean
+.PHONY: run build test bench package sanitize check-gemm install-deps clean
 
 run: build
 	@scripts/demo $(BUILD)/translution $(BUILD)/demo
@@ -20,6 +20,18 @@ test: build
 
 bench: build
 	@$(BUILD)/benchmarks/bench_ops
+
+# Debian packages of program and library, in build/packages
+package: build
+	@cd $(BUILD) && cpack && ls -1 packages/*.deb
+
+# Tests of ops and kernels under sanitizers and valgrind
+sanitize: install-deps
+	@JOBS=$(JOBS) scripts/sanitize
+
+# Tests of ops with each combination of the libraries that multiply matrices
+check-gemm: install-deps
+	@JOBS=$(JOBS) scripts/check-gemm-libraries $(BUILD)/gemm
 
 install-deps:
 	@scripts/install-deps

@@ -34,11 +34,7 @@ class HelpFormatter : public CLI::Formatter {
   HelpFormatter() { column_width(34); }
 
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    const bool last = app->get_subcommands({}).empty();
-    std::string text = app->get_description() + "\n\nUsage: " + name + (last ? "" : " COMMAND");
-    for (const auto* option : app->get_options())
-      if (option->get_positional()) text += " " + option->get_name(/*positional=*/true) + "...";
-    text += " [OPTIONS]\n";
+    std::string text = app->get_description() + "\n\nUsage: " + name + arguments_of(*app) + "\n";
     text += make_subcommands(app, CLI::AppFormatMode::Normal);
     auto groups = app->get_groups();
     std::stable_partition(groups.begin(), groups.end(),
@@ -134,7 +130,7 @@ void set_up(CLI::App& program) {
   program.footer(kExamples);
   program.require_subcommand(0, 1);
   for (const auto add : {add_list, add_info, add_train, add_eval, add_predict, add_generate,
-                         add_report, add_data, add_bench, add_configs, add_completion})
+                         add_report, add_data, add_bench, add_configs, add_completion, add_manual})
     add(program);
   for (auto* command : program.get_subcommands({})) command->group("Commands");
 }
@@ -177,6 +173,14 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+std::string arguments_of(const CLI::App& app) {
+  std::string text = app.get_subcommands({}).empty() ? "" : " COMMAND";
+  for (const auto* option : app.get_options())
+    if (option->get_positional()) text += " " + option->get_name(/*positional=*/true) + "...";
+  return text + " [OPTIONS]";
+}
+
 }  // namespace translution::cli
 
 int main(int argc, char** argv) { return translution::cli::run(argc, argv); }
