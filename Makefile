@@ -8,7 +8,7 @@ BUILD ?= build
 WERROR ?= OFF
 JOBS ?= $(shell nproc)
 
-.PHONY: run build test bench fuzz stress install-deps clang clean
+.PHONY: run build test bench fuzz stress package sanitize check-gemm install-deps clang clean
 
 run: build
 	@scripts/demo $(BUILD)/translution $(BUILD)/demo
@@ -29,6 +29,18 @@ stress: build clang
 
 bench: build
 	@$(BUILD)/benchmarks/bench_ops
+
+# Debian packages of program and library, in build/packages
+package: build
+	@cd $(BUILD) && cpack && ls -1 packages/*.deb
+
+# Tests of ops and kernels under sanitizers and valgrind
+sanitize: install-deps
+	@JOBS=$(JOBS) scripts/sanitize
+
+# Tests of ops with each combination of the libraries that multiply matrices
+check-gemm: install-deps
+	@JOBS=$(JOBS) scripts/check-gemm-libraries $(BUILD)/gemm
 
 install-deps:
 	@scripts/install-deps

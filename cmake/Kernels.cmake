@@ -1,20 +1,23 @@
 # What the kernels multiply matrices with, and which instruction sets they are compiled for.
 
-# oneDNN for wide products and libxsmm for narrow ones where they are found; a CBLAS always.
+# oneDNN for wide products and libxsmm for narrow ones where they are found; a CBLAS always. Whoever
+# links the archive needs them too: GEMM_LIBRARIES.
 function(use_gemm_libraries target)
   find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp openblas-pthread openblas REQUIRED)
   find_library(CBLAS_LIBRARY NAMES blas openblas cblas REQUIRED)
   target_include_directories(${target} PRIVATE ${CBLAS_INCLUDE})
-  target_link_libraries(${target} PUBLIC ${CBLAS_LIBRARY})
+  set(libraries ${CBLAS_LIBRARY})
   foreach(name DNNL XSMM)
     string(TOLOWER ${name} library)
     option(TRANSLUTION_${name} "Use lib${library} where it is found" ON)
     find_library(${name}_LIBRARY ${library})
     if(TRANSLUTION_${name} AND ${name}_LIBRARY)
       target_compile_definitions(${target} PRIVATE TRANSLUTION_HAS_${name})
-      target_link_libraries(${target} PUBLIC ${${name}_LIBRARY})
+      list(APPEND libraries ${${name}_LIBRARY})
     endif()
   endforeach()
+  target_link_libraries(${target} PUBLIC ${libraries})
+  set(GEMM_LIBRARIES ${libraries} PARENT_SCOPE)
 endfunction()
 
 # isa_<set>.cpp, each under flags of its own; chosen at run time.

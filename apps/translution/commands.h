@@ -14,10 +14,14 @@ void add_eval(CLI::App& program);
 void add_generate(CLI::App& program);
 void add_info(CLI::App& program);
 void add_list(CLI::App& program);
+void add_manual(CLI::App& program);
 void add_predict(CLI::App& program);
 void add_report(CLI::App& program);
 void add_reproduce(CLI::App& program);
 void add_results(CLI::App& program);
 void add_train(CLI::App& program);
+
+// What follows the name of a command in a call: " RUN... [OPTIONS]".
+std::string arguments_of(const CLI::App& app);
 
 }  // namespace translution::cli

@@ -38,14 +38,9 @@ class HelpFormatter : public CLI::Formatter {
   HelpFormatter() { column_width(34); }
 
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    const bool last = app->get_subcommands({}).empty();
-    std::string text = app->get_description() + "\n\nUsage: " + name + (last ? "" : " COMMAND");
     const auto arguments =
         app->get_options([](const CLI::Option* o) { return o->get_positional(); });
-    for (const auto* argument : arguments)
-      text += " " + argument->get_name(/*positional=*/true) +
-              (argument->get_expected_max() > 1 ? "..." : "");
-    text += " [OPTIONS]\n";
+    std::string text = app->get_description() + "\n\nUsage: " + name + arguments_of(*app) + "\n";
     if (!arguments.empty()) text += make_group("Arguments", true, arguments);
     text += make_subcommands(app, CLI::AppFormatMode::Normal);
     auto groups = app->get_groups();
@@ -147,9 +142,9 @@ void set_up(CLI::App& program) {
   program.set_version_flag("--version", versions(), "print the versions of program and LibTorch");
   program.footer(kExamples);
   program.require_subcommand(0, 1);
-  for (const auto add :
-       {add_list, add_info, add_train, add_eval, add_predict, add_generate, add_report,
-        add_reproduce, add_results, add_data, add_convert, add_bench, add_configs, add_completion})
+  for (const auto add : {add_list, add_info, add_train, add_eval, add_predict, add_generate,
+                         add_report, add_reproduce, add_results, add_data, add_convert, add_bench,
+                         add_configs, add_completion, add_manual})
     add(program);
   for (auto* command : program.get_subcommands({})) command->group("Commands");
 }
@@ -192,6 +187,16 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+std::string arguments_of(const CLI::App& app) {
+  std::string text = app.get_subcommands({}).empty() ? "" : " COMMAND";
+  for (const auto* option : app.get_options())
+    if (option->get_positional())
+      text += " " + option->get_name(/*positional=*/true) +
+              (option->get_expected_max() > 1 ? "..." : "");
+  return text + " [OPTIONS]";
+}
+
 }  // namespace translution::cli
 
 int main(int argc, char** argv) { return translution::cli::run(argc, argv); }

@@ -62,7 +62,7 @@ void gemm<float>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float*
                  const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   count(m, n, k);
 #ifdef TRANSLUTION_HAS_XSMM
-  if (n < kNarrow && (ta ? m : k) < kNarrow)
+  if (n < kNarrow && (ta ? m : k) < kNarrow && (!tb || k < kNarrow))  // so that `turned` holds b
     return xsmm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 #endif
 #ifdef TRANSLUTION_HAS_DNNL

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs the build tree named by the first argument into a directory inside of it, and uses what is
+# there: the program, find_package from the examples, pkg-config.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=$(realpath "$1")
+stage=$build/stage
+
+fail() { echo "check_install: $*" >&2; exit 1; }
+expect() { grep -qE "$1" <<<"$2" || fail "wanted '$1', got: $2"; }
+
+rm -rf "$stage"
+cmake --install "$build" --prefix "$stage" >"$build/install.log" || fail "$(cat "$build/install.log")"
+lib=$(dirname "$(find "$stage" -name libtranslution.so)")
+
+echo "headers: whatever an installed one includes is installed, and no kernel is"
+for include in $(grep -rhoE '^#include "translution/[^"]+' "$stage/include" | cut -d'"' -f2 | sort -u); do
+  [ -f "$stage/include/$include" ] || fail "$include is included, but not installed"
+done
+[ ! -e "$stage/include/translution/kernels" ] || fail "headers of kernels are installed"
+
+echo "libraries: shared with a version, and an archive"
+version=$("$stage/bin/translution" --version | cut -d' ' -f2)
+for name in translution translution_train; do
+  expect "SONAME +lib$name.so.${version%.*}\$" "$(objdump -p "$lib/lib$name.so")"
+  [ -f "$lib/lib$name.so.$version" ] || fail "lib$name.so.$version is missing"
+done
+ar t "$lib/libtranslution.a" | grep -q gemm.cpp.o || fail "the archive has no kernels"
+
+echo "program: takes its libraries from beside it, and brings manual and completions"
+loaded=$(ldd "$stage/bin/translution" | awk '/libtranslution/ { print $3 }')
+for path in $loaded; do
+  [[ $(realpath "$path") == "$stage"/* ]] || fail "the program loads $path"
+done
+manual=$(zcat "$stage/share/man/man1/translution.1.gz")
+for command in $("$stage/bin/translution" --help | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'); do
+  expect "^\\.SS \"translution $command" "$manual"
+done
+bash -n "$stage/share/bash-completion/completions/translution"
+expect "^#compdef translution" "$(cat "$stage/share/zsh/site-functions/_translution")"
+
+echo "find_package: the examples, with the shared library and the archive"
+launcher=$(command -v ccache || true)
+cmake -S examples/cpp -B "$build/examples" -G Ninja -DCMAKE_PREFIX_PATH="$stage" \
+  -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" >"$build/examples.log" || fail "$(cat "$build/examples.log")"
+cmake --build "$build/examples" >"$build/examples.log" || fail "$(cat "$build/examples.log")"
+expect '^\[2, 50, 192\]  query \[172, 192, 192\]$' "$("$build/examples/readme_example")"
+for name in only_the_op only_the_op_static; do
+  expect '^63 offsets; the scores of a token add up to 1\.000; .* [0-9.]+$' "$("$build/examples/$name")"
+done
+! ldd "$build/examples/only_the_op_static" | grep -q libtranslution || fail "the archive was not used"
+trained=$("$build/examples/train_tiny")
+expect '^[0-9.]+ % of 500 unseen digits recognised$' "$trained"
+[ "${trained%%.*}" -ge 70 ] || fail "train_tiny learned nothing: $trained"
+
+echo "find_package: another LibTorch is refused by name"
+refused=$(cmake -S examples/cpp -B "$build/refused" -G Ninja -DCMAKE_PREFIX_PATH="$stage" \
+  -DCMAKE_PROJECT_INCLUDE="$PWD/tests/install/other_torch.cmake" 2>&1) && fail "it was taken"
+expect 'was built with LibTorch [0-9.]+, found was' "$(tr -s ' \n' '  ' <<<"$refused")"
+
+command -v pkg-config >/dev/null || { echo "pkg-config: not here, left out"; exit 0; }
+echo "pkg-config: compiles and links"
+export PKG_CONFIG_PATH=$lib/pkgconfig
+cat >"$build/by_pkg_config.cpp" <<'CPP'
+#include "translution/ops/runs.h"
+int main() {
+  translution::OffsetOptions options;
+  options.grid = {3, 3};
+  return translution::runs_to_tensor(translution::OffsetTable(options).runs()).size(1) == 7 ? 0 : 1;
+}
+CPP
+# shellcheck disable=SC2046
+c++ "$build/by_pkg_config.cpp" -o "$build/by_pkg_config" $(pkg-config --cflags --libs translution)
+LD_LIBRARY_PATH=$lib "$build/by_pkg_config" || fail "the program built by pkg-config failed"
