@@ -334,7 +334,7 @@ void copy_weights(const Attention& from, Attention& to) {
 }
 
 TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
-  const auto free =
+  auto free =
       build(AttentionOptions(6).heads(3).dim_head(4).position(of(Method::self_attention_no_pos)));
   for (const int64_t tokens : {1, 7, 12}) {
     auto bound = build(AttentionOptions(6).heads(3).dim_head(4).grid({tokens}).position(
