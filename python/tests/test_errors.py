@@ -89,10 +89,8 @@ def test_relation_must_be_square_int64():
 
 
 def refusal(target, state):
-    before = {name: value.clone() for name, value in target.state_dict().items()}
     with pytest.raises(RuntimeError) as raised:
         target.load_state_dict(state)
-    del before
     return str(raised.value)
 
 
@@ -142,6 +140,9 @@ def test_wrong_type_is_named():
     state["value"] = state["value"].long()
     assert "value holds torch.int64, wanted torch.float32; these are no weights" in refusal(
         make(), state)
+    state = make_vit().state_dict()
+    state["head.weight"] = state["head.weight"].long()
+    assert "head.weight holds torch.int64, wanted torch.float32" in refusal(make_vit(), state)
     with pytest.warns(UserWarning, match="torch.float64, the model torch.float32: they are conv"):
         make().load_state_dict(make().double().state_dict())
 

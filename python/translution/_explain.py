@@ -87,9 +87,15 @@ def check_layer(layer: nn.Module, state: Mapping[str, Any], prefix: str,
 
 
 class Explained(nn.Module):
-    """Adds to load_state_dict's errors what to do about missing and unknown names."""
+    """Looks at the types of all weights first, and adds to load_state_dict's errors what to do about
+    missing and unknown names."""
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        for name, own in self.named_parameters():
+            saved = state_dict.get(name)
+            message = check_tensor(name, saved, own) if isinstance(saved, Tensor) else None
+            if message:
+                raise RuntimeError(message)
         try:
             return super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:

@@ -90,13 +90,7 @@ std::tuple<std::string, int64_t, bool, Tensors> attention_layout(const std::stri
                                                                  at::IntArrayRef mirror) {
   const auto options = layer_options(json, relation, slots, mirror);
   attention_parameters(options);  // refuses options that make no sense
-  const auto& position = options.position();
-  std::shared_ptr<const OffsetTable> offsets;
-  if (position.uses_offsets())
-    offsets = options.relation() ? options.relation()
-                                 : std::make_shared<const OffsetTable>(position.offsets(
-                                       options.grid(), options.cls(), options.causal()));
-  const auto tables = attention_tables(options, offsets.get());
+  const auto tables = attention_tables(options, offsets_of(options).get());
   Tensors tensors;
   for (const auto& [name, tensor] :
        {std::pair{"runs", tables.runs}, std::pair{"angles", tables.angles},

@@ -48,6 +48,12 @@ Attended convolve(const at::Tensor& x, const at::Tensor& kernel, const CallOptio
 
 }  // namespace
 
+std::shared_ptr<const OffsetTable> offsets_of(const AttentionOptions& o) {
+  if (!o.position().uses_offsets()) return nullptr;
+  if (o.relation()) return o.relation();
+  return std::make_shared<const OffsetTable>(o.position().offsets(o.grid(), o.cls(), o.causal()));
+}
+
 AttentionTables attention_tables(const AttentionOptions& o, const OffsetTable* offsets) {
   AttentionTables tables;
   if (!takes_any_length(o))

@@ -9,8 +9,10 @@
 
 namespace translution {
 
-/// The tables that go with these options, as AttentionImpl makes them once. `offsets` is the table
-/// of the layer's offsets, null where the method reads none.
+/// The offset table of a layer with these options; null where the method reads none.
+std::shared_ptr<const OffsetTable> offsets_of(const AttentionOptions& options);
+
+/// The tables that go with these options and their offset table.
 AttentionTables attention_tables(const AttentionOptions& options, const OffsetTable* offsets);
 
 /// Refuses x unless it is [B,N,dim] with as many tokens as the tables were made for.

@@ -21,13 +21,9 @@ constexpr double kGateStart = 1.0;
 // Keeps heads * dim_head and heads * relative_dim far from overflow.
 constexpr int64_t kMaxWidth = int64_t{1} << 30;
 
-OffsetOptions offset_options(const AttentionOptions& options) {
-  return options.position().offsets(options.grid(), options.cls(), options.causal());
-}
-
-int64_t slot_count(const AttentionOptions& options) {
-  return options.relation() ? options.relation()->num_slots()
-                            : count_slots(offset_options(options));
+int64_t slot_count(const AttentionOptions& o) {
+  return o.relation() ? o.relation()->num_slots()
+                      : count_slots(o.position().offsets(o.grid(), o.cls(), o.causal()));
 }
 
 // Features of an offset: its coordinates and squared length, and the class token's three
@@ -183,9 +179,7 @@ void AttentionImpl::reset() {
     register_parameter(name, parameter);
   const int64_t width = options.heads() * options.dim_head();
   out = register_module("out", torch::nn::Linear(width, options.dim()));
-  if (options.position().uses_offsets())
-    offsets_ = options.relation() ? options.relation()
-                                  : std::make_shared<const OffsetTable>(offset_options(options));
+  offsets_ = offsets_of(options);
   tables_ = attention_tables(options, offsets_.get());
 }
 
