@@ -123,6 +123,7 @@ StepResult take_step(const ReproduceCall& call, const PlanRow& row) {
     result.seconds = watch.milliseconds() / 1e3;
   });
   ensure(peak.has_value(), "one step: this system does not tell how much memory it takes");
+  result.parameters = model_cost(model).parameters;
   result.batch = plan.batch, result.parts = plan.parts;
   result.peak_bytes = *peak;
   result.data = call.request.data.empty() ? "random" : call.request.data;

@@ -203,6 +203,7 @@ TEST(ResultsCommand, FillsInAndChecks) {
   EXPECT_EQ(run(kSmall + directory / "out").code, 0);
   std::filesystem::create_directories(directory / "results");
   std::filesystem::copy(directory / "out/results.json", directory / "results/mnist.json");
+  std::filesystem::copy(directory / "out/curves", directory / "results/mnist");
   const std::string document = directory / "doc.md";
   testing::put_bytes(document, "<!-- results mnist -->\n<!-- end of results -->\n");
   const std::string arguments = "results " + directory / "results" + " " + document;
@@ -212,6 +213,20 @@ TEST(ResultsCommand, FillsInAndChecks) {
   EXPECT_EQ(run(arguments).out, document + "\n");
   EXPECT_THAT(get_bytes(document), HasSubstr(get_bytes(directory / "out/table.md")));
   EXPECT_EQ(run(arguments + " --check").code, 0);
+}
+
+TEST(ResultsCommand, RefusesAFigureThatNoTrainingHasLogged) {
+  const TempDir directory;
+  EXPECT_EQ(run(kSmall + directory / "out").code, 0);
+  std::filesystem::create_directories(directory / "results");
+  std::filesystem::copy(directory / "out/curves", directory / "results/mnist");
+  auto results = json::parse(get_bytes(directory / "out/results.json"));
+  results["rows"][1]["figures"][2]["ours"] = 99.5;
+  testing::put_bytes(directory / "results/mnist.json", results.dump());
+  testing::put_bytes(directory / "doc.md", "");
+  const auto outcome = run("results " + directory / "results" + " " + directory / "doc.md");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(".csv: does not have top1 on dynamic at step 4 as "));
 }
 
 }  // namespace

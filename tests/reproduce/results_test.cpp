@@ -79,7 +79,8 @@ TEST_F(CollectedResults, LeaveOutRowsThatHaveNotBegun) {
 
 TEST_F(CollectedResults, ComeBackFromTheirFile) {
   auto results = finished({0.9, 0.97});
-  results.rows[1].one_step = StepResult{256, 4, 12.5, 19e9, 2.3, "random", "cmd", "m", "c"};
+  results.rows[1].one_step =
+      StepResult{4590634, 256, 4, 12.5, 19e9, 2.3, "random", "cmd", "m", "c"};
   const auto text = to_json(results).dump(1);
   EXPECT_EQ(to_json(parse_results(text, "f")).dump(1), text);
 }
@@ -103,6 +104,13 @@ TEST_F(CollectedResults, ReplaceTheSameRowsAndKeepTheOthers) {
   EXPECT_EQ(merged.rows[0].number, 1);
   EXPECT_EQ(merged.rows[1].figures[1].ours, 96.0);
   EXPECT_TRUE(merged.rows[1].one_step.has_value());
+  Results step = fresh;  // of the row alone, without trainings
+  step.rows[0].runs.clear(), step.rows[0].figures.clear();
+  step.rows[0].one_step = StepResult();
+  step.rows[0].one_step->parameters = 7;
+  const auto both = merge_results(older, step);
+  EXPECT_EQ(both.rows[1].figures[1].ours, 95.0);
+  EXPECT_EQ(both.rows[1].one_step->parameters, 7);
 }
 
 // ------------------------------------------------------------------------------------ Markdown
@@ -143,6 +151,16 @@ TEST_F(MarkdownTable, FillsInADocumentBetweenMarks) {
   EXPECT_EQ(fill_in(after, {results}, "doc.md"), after);
 }
 
+TEST_F(MarkdownTable, InShortLeavesOutMachinesAndCommands) {
+  const auto results = finished({0.93});
+  const auto text = fill_in("<!-- summary mnist -->\n<!-- end of results -->\n", {results}, "d");
+  EXPECT_THAT(text, HasSubstr(markdown_summary(results)));
+  EXPECT_THAT(text, HasSubstr("| 92.64 | **93.00** |"));
+  EXPECT_THAT(text, HasSubstr("5 of 20 passes"));
+  EXPECT_THAT(text, Not(HasSubstr("a machine")));
+  EXPECT_THAT(text, Not(HasSubstr("```")));
+}
+
 TEST_F(MarkdownTable, RefusesMarksThatDoNotFit) {
   const auto refused = [](const std::string& document) {
     try {
@@ -153,9 +171,13 @@ TEST_F(MarkdownTable, RefusesMarksThatDoNotFit) {
     return std::string();
   };
   EXPECT_EQ(refused("<!-- results gpt -->\n<!-- end of results -->\n"),
-            "doc.md: <!-- results gpt -->: there are no results of that name");
+            "doc.md: '<!-- results gpt -->': there are no results of that name");
   EXPECT_EQ(refused("<!-- end of results -->\n"),
             "doc.md: '<!-- end of results -->' without a beginning");
+  const auto results = finished({0.93});
+  EXPECT_THAT([&] { fill_in("<!-- results mnist -->\n", {results}, "doc.md"); },
+              ::testing::ThrowsMessage<std::runtime_error>(
+                  HasSubstr("the results are not closed with '<!-- end of results -->'")));
 }
 
 }  // namespace

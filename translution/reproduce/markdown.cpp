@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <sstream>
 
 #include "translution/core/error.h"
@@ -105,13 +106,25 @@ std::vector<std::string> cells_of(const RowResult& row) {
 
 bool has_runs(const RowResult& row) { return !row.runs.empty(); }
 
-std::string trainings_table(const Results& results) {
+// Columns that the short table leaves out.
+bool is_detail(const std::string& title) {
+  constexpr const char* kDetails[] = {"row", "seconds", "commit", "machine"};
+  return std::find(std::begin(kDetails), std::end(kDetails), title) != std::end(kDetails);
+}
+
+std::string trainings_table(const Results& results, bool details) {
   const auto first = std::find_if(results.rows.begin(), results.rows.end(), has_runs);
   if (first == results.rows.end()) return "";
   const auto titles = titles_of(*first);
-  std::string text = line_of(titles) + line_of(std::vector<std::string>(titles.size(), "---"));
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::vector<std::string> shown;
+    for (size_t c = 0; c < cells.size(); ++c)
+      if (details || !is_detail(titles[c])) shown.push_back(cells[c]);
+    return line_of(shown);
+  };
+  std::string text = line(titles) + line(std::vector<std::string>(titles.size(), "---"));
   for (const auto& row : results.rows)
-    if (has_runs(row)) text += line_of(cells_of(row));
+    if (has_runs(row)) text += line(cells_of(row));
   return text + "\n";
 }
 
@@ -123,7 +136,7 @@ std::string steps_table(const Results& results) {
     if (!row.one_step) continue;
     const auto& step = *row.one_step;
     lines += line_of({std::to_string(row.number), row.model, method_text(row),
-                      grouped(row.parameters), grouped(step.batch), grouped(step.parts), step.data,
+                      grouped(step.parameters), grouped(step.batch), grouped(step.parts), step.data,
                       fmt::format("{:.1f}", step.seconds),
                       fmt::format("{:.2f}", step.peak_bytes / 1e9), step.commit, step.machine});
   }
@@ -185,33 +198,53 @@ std::string commands_of(const Results& results) {
   return "```sh\n" + joined(commands, "\n") + "\n```\n";
 }
 
+// A line that says what is to be put below it.
+struct Mark {
+  bool summary;
+  std::string table;
+};
+
+std::optional<Mark> mark_in(const std::string& line) {
+  for (const bool summary : {false, true}) {
+    const std::string begin = summary ? "<!-- summary " : "<!-- results ", end = " -->";
+    if (line.rfind(begin, 0) != 0 || line.size() <= begin.size() + end.size()) continue;
+    return Mark{summary, line.substr(begin.size(), line.size() - begin.size() - end.size())};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string markdown_table(const Results& results) {
-  return results.title + ".\n\n" + trainings_table(results) + steps_table(results) +
-         open_sentences(results) + commands_of(results);
+  return results.title + ".\n\n" + trainings_table(results, /*details=*/true) +
+         steps_table(results) + open_sentences(results) + commands_of(results);
+}
+
+std::string markdown_summary(const Results& results) {
+  return results.title + ".\n\n" + trainings_table(results, /*details=*/false);
 }
 
 std::string fill_in(const std::string& document, const std::vector<Results>& all,
                     const std::string& path) {
-  const std::string begin = "<!-- results ";
   std::istringstream lines(document);
-  std::string text, waiting;
+  std::string text;
+  std::optional<Mark> open;
   for (std::string line; std::getline(lines, line);) {
     if (line == kEnd) {
-      ensure(!waiting.empty(), path, ": '", kEnd, "' without a beginning");
-      waiting.clear();
+      ensure(open.has_value(), path, ": '", kEnd, "' without a beginning");
+      open.reset();
     }
-    if (waiting.empty()) text += line + "\n";
-    if (line.rfind(begin, 0) != 0) continue;
-    ensure(waiting.empty(), path, ": ", line, " within the results of ", waiting);
-    waiting = line.substr(begin.size(), line.rfind(" -->") - begin.size());
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Results& r) { return r.table == waiting; });
-    ensure(found != all.end(), path, ": ", line, ": there are no results of that name");
-    text += "\n" + markdown_table(*found) + "\n";
+    if (!open) text += line + "\n";
+    const auto mark = mark_in(line);
+    if (!mark) continue;
+    ensure(!open, path, ": '", line, "' before the end of the results of ", mark->table);
+    open = mark;
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Results& r) { return r.table == mark->table; });
+    ensure(found != all.end(), path, ": '", line, "': there are no results of that name");
+    text += "\n" + (mark->summary ? markdown_summary(*found) : markdown_table(*found) + "\n");
   }
-  ensure(waiting.empty(), path, ": the results of ", waiting, " are not closed with '", kEnd, "'");
+  ensure(!open, path, ": the results are not closed with '", kEnd, "'");
   return text;
 }
 

@@ -12,9 +12,14 @@ namespace translution {
 /// with one seed are named.
 std::string markdown_table(const Results& results);
 
-/// Puts tables into a document, between lines "<!-- results NAME -->" and "<!-- end of results
-/// -->". What stands between is replaced. Refuses a document with a name that no results have, or
-/// with a mark that is not closed; `path` is for messages.
+/// The same in short: what was trained, both figures, how many images or tokens were seen, and what
+/// was cut.
+std::string markdown_summary(const Results& results);
+
+/// Puts tables into a document: what stands between "<!-- results NAME -->" and "<!-- end of
+/// results
+/// -->" is replaced by the table, and behind "<!-- summary NAME -->" by the short one. Refuses a
+/// name that no results have, and a mark that is not closed; `path` is for messages.
 std::string fill_in(const std::string& document, const std::vector<Results>& all,
                     const std::string& path);
 

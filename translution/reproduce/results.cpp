@@ -59,16 +59,14 @@ RunResult run_result(const Training& training, const std::string& directory) {
   return run;
 }
 
-// Percent with as many digits as the figures have, and a few more.
-double in_percent(double share) { return std::round(1e6 * share) / 1e4; }
-
 FigureResult figure_result(const Figure& figure, const Training& training,
                            const std::string& directory) {
-  FigureResult result{figure.name, figure.paper, std::nullopt, 0, training.name};
+  FigureResult result{figure.name,   figure.paper, std::nullopt, 0,
+                      training.name, figure.set,   figure.metric};
   for (const auto& moment : log_of(directory)) {
     const auto value = value_in(moment, figure.metric);
     if (moment.split != figure.set || !value) continue;
-    result.ours = figure.metric == "perplexity" ? *value : in_percent(*value);
+    result.ours = figure_value(figure.metric, *value);
     result.step = moment.step;
   }
   return result;
@@ -134,15 +132,22 @@ Results collect_results(const ReproducePlan& plan, const std::string& runs,
   return results;
 }
 
+double figure_value(const std::string& metric, double logged) {
+  return std::round((metric == "perplexity" ? 1e4 : 1e6) * logged) / 1e4;
+}
+
 Results merge_results(const Results& older, const Results& fresh) {
   Results merged = fresh;
   for (const auto& row : older.rows) {
     const auto same = std::find_if(merged.rows.begin(), merged.rows.end(),
                                    [&](const RowResult& other) { return same_row(row, other); });
-    if (same == merged.rows.end())
+    if (same == merged.rows.end()) {
       merged.rows.push_back(row);
-    else if (!same->one_step)
-      same->one_step = row.one_step;
+      continue;
+    }
+    const auto step = same->one_step ? same->one_step : row.one_step;
+    if (same->runs.empty()) *same = row;
+    same->one_step = step;
   }
   std::sort(merged.rows.begin(), merged.rows.end(), [](const RowResult& a, const RowResult& b) {
     return std::pair(a.number, a.seed) < std::pair(b.number, b.seed);

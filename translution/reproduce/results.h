@@ -26,10 +26,12 @@ struct FigureResult {
   std::optional<double> paper, ours;  ///< percent, or perplexity; absent: not reported, or not yet
   int64_t step = 0;                   ///< at which ours was measured
   std::string run;                    ///< the name of its training
+  std::string set, metric;            ///< where it stands in the training's log
 };
 
 /// One step of training at the paper's batch, for models that the paper could not train.
 struct StepResult {
+  int64_t parameters = 0;
   int64_t batch = 0, parts = 0;  ///< samples of the step, and in how many parts
   double seconds = 0, peak_bytes = 0, loss = 0;
   std::string data, command, machine, commit;
@@ -61,7 +63,11 @@ RowResult describe_row(const ReproducePlan& plan, const PlanRow& row);
 Results collect_results(const ReproducePlan& plan, const std::string& runs,
                         const std::function<std::string(const PlanRow&)>& command);
 
-/// `fresh` over `older`, whose other rows stay.
+/// A value of a log as a figure: accuracies in percent.
+double figure_value(const std::string& metric, double logged);
+
+/// `fresh` over `older`, whose other rows stay. Trainings and the one step of a row do not replace
+/// each other.
 Results merge_results(const Results& older, const Results& fresh);
 
 nlohmann::ordered_json to_json(const Results& results);

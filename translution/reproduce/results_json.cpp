@@ -32,13 +32,22 @@ Json json_of(const FigureResult& figure) {
           {"paper", or_null(figure.paper)},
           {"ours", or_null(figure.ours)},
           {"step", figure.step},
-          {"run", figure.run}};
+          {"run", figure.run},
+          {"set", figure.set},
+          {"metric", figure.metric}};
 }
 
 Json json_of(const StepResult& step) {
-  return {{"batch", step.batch},     {"parts", step.parts},           {"data", step.data},
-          {"seconds", step.seconds}, {"peak_bytes", step.peak_bytes}, {"loss", step.loss},
-          {"command", step.command}, {"machine", step.machine},       {"commit", step.commit}};
+  return {{"parameters", step.parameters},
+          {"batch", step.batch},
+          {"parts", step.parts},
+          {"data", step.data},
+          {"seconds", step.seconds},
+          {"peak_bytes", step.peak_bytes},
+          {"loss", step.loss},
+          {"command", step.command},
+          {"machine", step.machine},
+          {"commit", step.commit}};
 }
 
 Json json_of(const RowResult& row) {
@@ -68,14 +77,19 @@ RunResult to_run(const nlohmann::json& json) {
 }
 
 FigureResult to_figure(const nlohmann::json& json) {
-  return {json.at("name"), optional_at<double>(json, "paper"), optional_at<double>(json, "ours"),
-          json.at("step"), json.at("run")};
+  return {json.at("name"),
+          optional_at<double>(json, "paper"),
+          optional_at<double>(json, "ours"),
+          json.at("step"),
+          json.at("run"),
+          json.at("set"),
+          json.at("metric")};
 }
 
 StepResult to_step(const nlohmann::json& json) {
-  return {json.at("batch"),      json.at("parts"),   json.at("seconds"),
-          json.at("peak_bytes"), json.at("loss"),    json.at("data"),
-          json.at("command"),    json.at("machine"), json.at("commit")};
+  return {json.at("parameters"), json.at("batch"), json.at("parts"), json.at("seconds"),
+          json.at("peak_bytes"), json.at("loss"),  json.at("data"),  json.at("command"),
+          json.at("machine"),    json.at("commit")};
 }
 
 RowResult to_row(const nlohmann::json& json) {
