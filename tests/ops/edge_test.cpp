@@ -80,7 +80,7 @@ TEST(Layout, RunsRowsAnglesAndMaskMayBeStrided) {
   options.angles = columns_first(options.angles);
   const auto& in = c.inputs();
   const auto out = self_attention(in.at("x"), {in.at("q"), in.at("k"), in.at("v")},
-                                  {in.at("key_vectors"), {}, {}, {}, {}}, options)
+                                  {in.at("key_vectors"), {}, {}, {}, {}, {}}, options)
                        .out;
   EXPECT_EQ(error(out, c.run()), 0);
 
