@@ -86,7 +86,10 @@ TEST(Convert, TheAuthorsNamesAreModels) {
             row("--model vit-b/56 --method translution")["parameters"]);
   EXPECT_EQ(row("--model former_small-64")["parameters"],
             row("--model gpt-c-64 --method self_attention")["parameters"]);
-  expect_refused({"info --model lor_qvk_tiny", "did you mean 'lor_qk"});
+  expect_refused(
+      {"info --model lor_qvk_tiny",
+       "unknown model 'lor_qvk_tiny'; did you mean 'lor_qk_tiny'? A patch size or length "
+       "goes behind it: vit-a/12, gpt-a-160"});
 }
 
 // A GPT-2 of two small layers with a byte's vocabulary.

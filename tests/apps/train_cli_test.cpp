@@ -45,7 +45,8 @@ TEST_F(Train, CountsTheSamplesThatThereAre) {
     const std::string call =
         "train --data digits:64 --canvas 28 --model vit-a/28 --steps 1 --eval-limit 5 --batch ";
     EXPECT_EQ(run(call + batch + " --out " + path(batch)).code, 0);
-    for (const auto& [name, value] : read_metrics(path(batch) + "/metrics.jsonl").front().values)
+    const auto lines = read_metrics(path(batch) + "/metrics.jsonl");
+    for (const auto& [name, value] : lines.front().values)
       if (name == "samples_per_s") return value;
     return 0.0;
   };
