@@ -11,7 +11,7 @@ namespace {
 
 // --------------------------------------------------------------------------------- constants
 
-// Lower triangle of ones, which their code multiplies scores with.
+// Lower triangle of ones, by which their code masks scores.
 Link causal_mask(const std::string& prefix, int64_t length) {
   return constant(prefix + "causal", join("the mask of a causal sequence of ", length),
                   at::ones({1, 1, length, length}).tril());

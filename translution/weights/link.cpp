@@ -13,7 +13,8 @@
 namespace translution {
 namespace {
 
-constexpr double kClose = 1e-4;  // of constants: float16 rounds sines by 5e-4 of themselves
+// How far a constant may be from ours: another base or grid is further off than rounding.
+constexpr double kClose = 1e-4, kCloseInHalf = 1e-2;
 
 std::string brackets(at::IntArrayRef shape) { return join(shape); }
 
@@ -45,8 +46,8 @@ void check_no_others(const NamedTensors& tensors, const std::set<std::string>& k
 }
 
 bool close(const at::Tensor& a, const at::Tensor& b) {
-  const double allowed =
-      a.scalar_type() == at::kHalf || a.scalar_type() == at::kBFloat16 ? 1e2 * kClose : kClose;
+  const bool half = a.scalar_type() == at::kHalf || a.scalar_type() == at::kBFloat16;
+  const double allowed = half ? kCloseInHalf : kClose;
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>() <= allowed;
 }
 
