@@ -105,6 +105,20 @@ TEST(OpenData, ReadsFilesAsMnistAndOtherSizesAsIdx) {
               HasSubstr("training images are 9x13, test images 8x13"));
 }
 
+TEST(OpenData, TheBuiltInTextIsReadByteByByte) {
+  auto options = options_for("text");
+  options.length = 16;
+  const auto source = open_data(options);
+  EXPECT_EQ(source.vocabulary, 256);
+  EXPECT_GT(source.train->size(), 8 * source.evaluation.front().dataset->size());
+  BatchPlan plan;
+  plan.samples = {3};
+  const auto batch = source.train->load(plan);
+  EXPECT_TRUE(batch.input.narrow(1, 1, 15).equal(batch.target.narrow(1, 0, 15)));
+  EXPECT_THAT(refusal(options_for("text")), HasSubstr("wanted a gpt model"));
+  EXPECT_THAT(refusal(options_for("text:x")), HasSubstr("wanted nothing behind it, got 'x'"));
+}
+
 TEST(OpenData, SaysInOneLineWhatIsWrong) {
   EXPECT_EQ(refusal(options_for("digit")), "unknown kind of data 'digit'; did you mean 'digits'?");
   EXPECT_EQ(refusal(options_for("minst:/data")),
