@@ -26,13 +26,14 @@ def build(source):
 
 @pytest.fixture(scope="session")
 def run_python():
-    """Runs code in a new interpreter with these variables; None unsets one."""
+    """Runs code in a new interpreter with these variables; None unsets one. Away from the source
+    tree: the folder in which an interpreter starts comes first on its path."""
 
     def run(code, check=True, **variables):
         environment = {**os.environ, **variables}
         environment = {name: value for name, value in environment.items() if value is not None}
         return subprocess.run([sys.executable, "-c", code], env=environment, check=check,
-                              capture_output=True, text=True)
+                              capture_output=True, text=True, cwd="/")
 
     return run
 

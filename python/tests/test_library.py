@@ -1,6 +1,7 @@
 """The library is found, and one line says what to do where it is not or does not fit."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -31,7 +32,7 @@ def test_variable_names_a_file_or_a_folder(run_python):
     show = "import translution; print(translution.library_path)"
     for named in (_library.PATH, _library.PATH.parent):
         result = run_python(show, TRANSLUTION_LIBRARY=str(named))
-        assert result.stdout.strip() == str(_library.PATH)
+        assert Path(result.stdout.strip()).resolve() == _library.PATH.resolve()
 
 
 def test_missing_file(run_python, tmp_path):
