@@ -1,7 +1,6 @@
 #include "translution/ops/plan_cache.h"
 
 #include <algorithm>
-#include <cstring>
 #include <list>
 #include <mutex>
 
@@ -18,8 +17,7 @@ struct Entry {
   std::shared_ptr<const kernels::SlotPlan> plan;
 
   bool fits(const std::vector<Run>& other, int64_t b, int64_t w) const {
-    return batch == b && width == w && runs.size() == other.size() &&
-           std::memcmp(runs.data(), other.data(), runs.size() * sizeof(Run)) == 0;
+    return batch == b && width == w && runs == other;
   }
 };
 
