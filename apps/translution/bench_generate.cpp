@@ -11,17 +11,19 @@
 namespace translution::cli {
 namespace {
 
-// Tokens at the end of the text over which the time of one is averaged: some of them also work for
-// those behind them.
-constexpr size_t kLast = 32;
+// Tokens at the end of the text over which the time of one is averaged. With features kept, some
+// also work for those behind them, up to 32; without, each has the whole text to itself.
+constexpr size_t kLastKept = 32, kLastWhole = 4;
 
 constexpr const char* kFooter =
     "A text of random tokens grows from one token to the length of the model, the logits of the\n"
     "next token computed after each: with the features of earlier tokens kept, and, in turns, "
     "with\n"
     "the whole context computed every time. Figures:\n"
-    "  a token              the average over the last 32 tokens; the best of all repeats, and the\n"
-    "                       median\n"
+    "  a token              at the end of the text: the average over the last 32, of which some "
+    "also\n"
+    "                       work for those behind them, or over the last 4 where all is computed\n"
+    "                       anew; the best of all repeats, and the median\n"
     "  whole text           all tokens together\n"
     "  max error            largest difference of the last logits, relative to the largest logit\n"
     "\n"
@@ -50,7 +52,7 @@ void write_text(const GPT& model, bool cache, Times& times) {
     times.logits = generator.logits();
     samples.push_back(watch.milliseconds());
   }
-  const auto last = samples.end() - std::min(kLast, samples.size());
+  const auto last = samples.end() - std::min(cache ? kLastKept : kLastWhole, samples.size());
   times.token.push_back(std::accumulate(last, samples.end(), 0.0) /
                         static_cast<double>(samples.end() - last));
   times.text.push_back(std::accumulate(samples.begin(), samples.end(), 0.0));
