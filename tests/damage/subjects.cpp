@@ -127,8 +127,8 @@ std::vector<Subject> of_runs(const Places& at) {
   const std::string eval = "eval {} --eval-limit 8", report = "report {} --out {}/report.html";
   const std::string resume = "train --config {}/config.toml --resume auto --steps 2 --out {}";
   const std::string train =
-      "train --config {}/config.toml --data digits:16 --canvas 42 --model vit-a/21 --steps 1 "
-      "--eval-limit 8 --out {}/run";
+      "train --config {}/config.toml --data digits:16 --canvas 42 --model vit-a/21 "
+      "--method self_attention --steps 1 --eval-limit 8 --out {}/run";
   const std::string weights = kCheckpoint + "model.safetensors",
                     state = kCheckpoint + "optimizer.safetensors",
                     manifest = kCheckpoint + "manifest.json";
