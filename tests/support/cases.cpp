@@ -40,7 +40,7 @@ AlphaWeights alpha_weights(const Inputs& inputs) {
 
 PositionTerms position_terms(const Inputs& inputs) {
   return {get(inputs, "key_vectors"), get(inputs, "value_vectors"), get(inputs, "bias"),
-          get(inputs, "position"), get(inputs, "gate"), {}};
+          get(inputs, "position"),    get(inputs, "gate"),          {}};
 }
 
 bool uses_offsets(const Config& c) {
