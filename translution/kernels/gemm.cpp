@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <type_traits>
 #ifdef TRANSLUTION_HAS_DNNL
 #include <oneapi/dnnl/dnnl.h>
 #endif
@@ -16,8 +17,8 @@ namespace {
 
 std::atomic<int64_t> flops{0};
 
-void count(int64_t m, int64_t n, int64_t k) {
-  flops.fetch_add(2 * m * n * k, std::memory_order_relaxed);
+void count(int64_t m, int64_t n, int64_t k, int64_t times = 1) {
+  flops.fetch_add(2 * m * n * k * times, std::memory_order_relaxed);
 }
 
 CBLAS_TRANSPOSE transposed(bool yes) { return yes ? CblasTrans : CblasNoTrans; }
@@ -53,6 +54,19 @@ void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
       c += count * ldc;
   }
 }
+
+// Null where libxsmm makes no code, as on an instruction set that it does not know.
+template <typename T>
+auto small_code(bool ta, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, T beta,
+                int64_t ldc) {
+  const libxsmm_blasint la = ldb, lb = lda, lc = ldc;
+  const int flags = ta ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
+  const T alpha = 1;
+  if constexpr (std::is_same_v<T, float>)
+    return libxsmm_smmdispatch(n, m, k, &la, &lb, &lc, &alpha, &beta, &flags, nullptr);
+  else
+    return libxsmm_dmmdispatch(n, m, k, &la, &lb, &lc, &alpha, &beta, &flags, nullptr);
+}
 #endif
 
 }  // namespace
@@ -79,6 +93,40 @@ void gemm<double>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const doubl
   count(m, n, k);
   cblas_dgemm(CblasRowMajor, transposed(ta), transposed(tb), m, n, k, 1.0, a, lda, b, ldb, beta, c,
               ldc);
+}
+
+template <typename T>
+SmallGemm<T>::SmallGemm(bool transpose_a, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb,
+                        T beta, int64_t ldc)
+    : transpose_a_(transpose_a), m_(m), n_(n), k_(k), lda_(lda), ldb_(ldb), ldc_(ldc), beta_(beta) {
+#ifdef TRANSLUTION_HAS_XSMM
+  code_ = small_code(transpose_a, m, n, k, lda, ldb, beta, ldc);
+#endif
+}
+
+template <typename T>
+SmallGemm<T>::~SmallGemm() {
+  if (code_ != nullptr) count(m_, n_, k_, made_);
+}
+
+template <typename T>
+void SmallGemm<T>::operator()(const T* a, const T* b, T* c) {
+  ++made_;
+  if (code_ != nullptr)
+    code_(b, a, c);
+  else
+    gemm<T>(transpose_a_, false, m_, n_, k_, a, lda_, b, ldb_, beta_, c, ldc_);
+}
+
+template class SmallGemm<float>;
+template class SmallGemm<double>;
+
+bool has_small_gemm() {
+#ifdef TRANSLUTION_HAS_XSMM
+  return true;
+#else
+  return false;
+#endif
 }
 
 int64_t gemm_flops() { return flops.load(std::memory_order_relaxed); }

@@ -14,6 +14,30 @@ template <typename T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,
           int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc);
 
+/// A product of narrow matrices that is made many times, C = op(A) B + beta C as above: its code is
+/// looked up once. FLOPs are counted when it goes.
+template <typename T>
+class SmallGemm {
+ public:
+  SmallGemm(bool transpose_a, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, T beta,
+            int64_t ldc);
+  ~SmallGemm();
+  SmallGemm(const SmallGemm&) = delete;
+  SmallGemm& operator=(const SmallGemm&) = delete;
+
+  void operator()(const T* a, const T* b, T* c);
+
+ private:
+  const bool transpose_a_;
+  const int64_t m_, n_, k_, lda_, ldb_, ldc_;
+  const T beta_;
+  void (*code_)(const T* b, const T* a, T* c, ...) = nullptr;
+  int64_t made_ = 0;
+};
+
+/// Does this build make code for small products, so that many of them are as fast as a large one?
+bool has_small_gemm();
+
 /// FLOPs of all products since the program started: 2*m*n*k each.
 int64_t gemm_flops();
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "translution/kernels/gemm.h"
-
 namespace translution::kernels {
 namespace {
 
@@ -12,6 +10,7 @@ namespace {
 constexpr int64_t kWideHead = 32;
 
 enum Room { kGather, kQuery, kKey, kQueryGradient, kKeyGradient, kProduct, kRooms };
+enum Small { kEncode, kTableGradient, kFeatureGradient, kSmalls };
 
 bool consecutive(const std::vector<int64_t>& tokens) {
   for (size_t t = 1; t < tokens.size(); ++t)
@@ -32,7 +31,13 @@ std::vector<int64_t> kept_offsets(const SlotPlan& plan, int64_t batch, int64_t w
 
 template <typename T>
 RelativePasses<T>::RelativePasses(const SlotPlan& plan, const Sizes& sizes)
-    : plan_(plan), sizes_(sizes), ops_(row_ops<T>()), rooms_(kRooms), room_sizes_(kRooms, 0) {}
+    : plan_(plan),
+      sizes_(sizes),
+      ops_(row_ops<T>()),
+      heads_(sizes.batch_last ? ops_.rows_last : ops_.heads),
+      rooms_(kRooms),
+      room_sizes_(kRooms, 0),
+      smalls_(kSmalls) {}
 
 template <typename T>
 T* RelativePasses<T>::room(int which, int64_t count) {
@@ -41,6 +46,22 @@ T* RelativePasses<T>::room(int which, int64_t count) {
     room_sizes_[which] = count;
   }
   return rooms_[which].get();
+}
+
+// The products with the samples last; sides of one width use the same.
+template <typename T>
+SmallGemm<T>& RelativePasses<T>::small(int which, const Side<T>& side) {
+  const int64_t B = sizes_.batch, C = side.channels, E = side.width;
+  auto& [product, channels, width] = smalls_[which];
+  if (product != nullptr && channels == C && width == E) return *product;
+  channels = C, width = E;
+  if (which == kEncode)  // out [E,B] = table^T [E,C] x [C,B]
+    product = std::make_unique<SmallGemm<T>>(true, E, B, C, E, B, 0, B);
+  else if (which == kTableGradient)  // sum [E,C] += d [E,B] rows [B,C]
+    product = std::make_unique<SmallGemm<T>>(false, E, C, B, B, C, 1, C);
+  else  // dx [C,B] += table [C,E] d [E,B]
+    product = std::make_unique<SmallGemm<T>>(false, C, B, E, E, B, 1, B);
+  return *product;
 }
 
 template <typename T>
@@ -62,37 +83,79 @@ const T* RelativePasses<T>::rows(const Side<T>& side, const std::vector<int64_t>
 
 template <typename T>
 const T* RelativePasses<T>::encode(const Side<T>& side, int64_t slot,
-                                   const std::vector<int64_t>& tokens, T* space, T* out) const {
+                                   const std::vector<int64_t>& tokens, T* space, T* out) {
   if (side.table == nullptr) return rows(side, tokens, out);
+  if (sizes_.batch_last) {
+    encode_each(side, slot, tokens, out);
+    return out;
+  }
   const int64_t count = static_cast<int64_t>(tokens.size()) * sizes_.batch;
   gemm<T>(false, false, count, side.width, side.channels, rows(side, tokens, space), side.channels,
           side.table + slot * side.channels * side.width, side.width, 0, out, side.width);
   return out;
 }
 
+// Samples last, [width,B] = table^T [channels,B]: token by token, nothing is copied together.
+template <typename T>
+void RelativePasses<T>::encode_each(const Side<T>& side, int64_t slot,
+                                    const std::vector<int64_t>& tokens, T* out) {
+  const int64_t B = sizes_.batch, C = side.channels, E = side.width;
+  auto& product = small(kEncode, side);
+  for (size_t t = 0; t < tokens.size(); ++t)
+    product(side.table + slot * C * E, side.x + tokens[t] * B * C, out + t * B * E);
+}
+
 // dtable[slot] += x^T d and dx += d table[slot]^T, over the rows of the tokens.
 template <typename T>
 void RelativePasses<T>::add_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
                                      const std::vector<int64_t>& tokens, const T* d) {
-  const int64_t block = sizes_.batch * side.channels;
-  const int64_t count = static_cast<int64_t>(tokens.size()) * sizes_.batch;
-  if (grad.dtable != nullptr) {
-    const T* x = rows(side, tokens, room(kGather, count * side.channels));
-    gemm<T>(true, false, side.channels, side.width, count, x, side.channels, d, side.width,
-            grad.written[slot] ? 1 : 0, grad.dtable + slot * side.channels * side.width,
-            side.width);
-    grad.written[slot] = 1;
+  if (grad.dtable != nullptr) add_table_gradient(side, grad, slot, tokens, d);
+  if (grad.dx != nullptr) add_feature_gradient(side, grad.dx, slot, tokens, d);
+}
+
+template <typename T>
+void RelativePasses<T>::add_table_gradient(const Side<T>& side, const SideGradient<T>& grad,
+                                           int64_t slot, const std::vector<int64_t>& tokens,
+                                           const T* d) {
+  const int64_t B = sizes_.batch, C = side.channels, E = side.width;
+  T* const sum = grad.dtable + slot * C * E;
+  const T beta = grad.written[slot] ? 1 : 0;
+  grad.written[slot] = 1;
+  if (!sizes_.batch_last) {
+    const int64_t count = static_cast<int64_t>(tokens.size()) * B;
+    gemm<T>(true, false, C, E, count, rows(side, tokens, room(kGather, count * C)), C, d, E, beta,
+            sum, E);
+    return;
   }
-  if (grad.dx == nullptr) return;
-  const T* table = side.table ? side.table + slot * side.channels * side.width : nullptr;
-  const bool in_place = table != nullptr && consecutive(tokens);
-  T* product = in_place ? grad.dx + tokens[0] * block : room(kProduct, count * side.channels);
-  if (table != nullptr)
-    gemm<T>(false, true, count, side.channels, side.width, d, side.width, table, side.width,
-            in_place ? 1 : 0, product, side.channels);
-  if (in_place) return;
+  T* const turned =
+      room(kProduct, E * C);  // d x is [width,channels], the table the other way round
+  std::fill_n(turned, E * C, T(0));
+  auto& product = small(kTableGradient, side);
   for (size_t t = 0; t < tokens.size(); ++t)
-    ops_.add((table ? product : d) + t * block, block, grad.dx + tokens[t] * block);
+    product(d + t * B * E, side.rows + tokens[t] * B * C, turned);
+  ops_.transpose(turned, E, C, C, 1, beta, sum, E);
+}
+
+template <typename T>
+void RelativePasses<T>::add_feature_gradient(const Side<T>& side, T* dx, int64_t slot,
+                                             const std::vector<int64_t>& tokens, const T* d) {
+  const int64_t B = sizes_.batch, C = side.channels, E = side.width, block = B * C;
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  const T* from = d;  // rows to be added token by token
+  if (side.table != nullptr) {
+    const T* const table = side.table + slot * C * E;
+    if (sizes_.batch_last) {
+      auto& product = small(kFeatureGradient, side);
+      for (int64_t t = 0; t < count; ++t) product(table, d + t * B * E, dx + tokens[t] * block);
+      return;
+    }
+    const bool in_place = consecutive(tokens);
+    T* const product = in_place ? dx + tokens[0] * block : room(kProduct, count * block);
+    gemm<T>(false, true, count * B, C, E, d, E, table, E, in_place ? 1 : 0, product, C);
+    if (in_place) return;
+    from = product;
+  }
+  for (int64_t t = 0; t < count; ++t) ops_.add(from + t * block, block, dx + tokens[t] * block);
 }
 
 template <typename T>
@@ -109,8 +172,8 @@ void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T*
     const T* q_rows = encode(q, chunk.slot, chunk.queries, gather, q_out);
     const T* k_rows = encode(k, chunk.key_slot, chunk.keys, gather, k_out);
     for (const auto& pair : chunk.pairs)
-      ops_.head_dots(q_rows + pair.query * B * E, k_rows + pair.key * B * E, B, H, E / H,
-                     scores + pair_at(chunk, pair));
+      heads_.dots(q_rows + pair.query * B * E, k_rows + pair.key * B * E, B, H, E / H,
+                  scores + pair_at(chunk, pair));
   }
 }
 
@@ -123,8 +186,8 @@ void RelativePasses<T>::values(int shard, const Side<T>& v, const T* weights, T*
     const Chunk& chunk = plan_.chunks[c];
     const T* v_rows = encode(v, chunk.slot, chunk.keys, gather, space);
     for (const auto& pair : chunk.pairs)
-      ops_.add_scaled_heads(weights + pair_at(chunk, pair), v_rows + pair.key * B * F, B, H, F / H,
-                            out + chunk.queries[pair.query] * B * F);
+      heads_.add_scaled(weights + pair_at(chunk, pair), v_rows + pair.key * B * F, B, H, F / H,
+                        out + chunk.queries[pair.query] * B * F);
   }
 }
 
@@ -133,7 +196,7 @@ void RelativePasses<T>::values_backward(int shard, const Side<T>& v, const T* we
                                         const T* d_out, T* d_weights, const SideGradient<T>& dv) {
   const Side<T> out_side{d_out, nullptr, v.width, v.width};
   T* space = room(kQuery, plan_.max_queries * sizes_.batch * v.width);
-  const bool wide = v.table != nullptr && v.width / sizes_.heads >= kWideHead;
+  const bool wide = v.table != nullptr && !sizes_.batch_last && v.width / sizes_.heads >= kWideHead;
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
     const T* d_rows = rows(out_side, chunk.queries, space);
@@ -180,8 +243,8 @@ void RelativePasses<T>::narrow_values_backward(const Chunk& chunk, const Side<T>
       encode(v, chunk.slot, chunk.keys, room(kGather, plan_.max_keys * B * v.channels),
              room(kKey, plan_.max_keys * B * F));
   for (const auto& pair : chunk.pairs)
-    ops_.head_dots(d_rows + pair.query * B * F, v_rows + pair.key * B * F, B, H, F / H,
-                   d_weights + pair_at(chunk, pair));
+    heads_.dots(d_rows + pair.query * B * F, v_rows + pair.key * B * F, B, H, F / H,
+                d_weights + pair_at(chunk, pair));
   add_gradient(v, dv, chunk.slot, chunk.keys, weighted(chunk, weights, d_rows, F));
 }
 
@@ -192,7 +255,7 @@ const T* RelativePasses<T>::weighted(const Chunk& chunk, const T* weights, const
   const int64_t B = sizes_.batch, H = sizes_.heads;
   T* sums = room(kKeyGradient, plan_.max_keys * B * width);
   if (!chunk.matching) std::fill_n(sums, chunk.keys.size() * B * width, T(0));
-  const auto combine = chunk.matching ? ops_.scale_heads : ops_.add_scaled_heads;
+  const auto combine = chunk.matching ? heads_.scale : heads_.add_scaled;
   for (const auto& pair : chunk.pairs)
     combine(weights + pair_at(chunk, pair), d_rows + pair.query * B * width, B, H, width / H,
             sums + pair.key * B * width);
@@ -222,7 +285,7 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
       std::fill_n(dq_rows, q_count, T(0));
       std::fill_n(dk_rows, chunk.keys.size() * B * E, T(0));
     }
-    const auto scale = chunk.matching ? ops_.scale_heads : ops_.add_scaled_heads;
+    const auto scale = chunk.matching ? heads_.scale : heads_.add_scaled;
     for (const auto& pair : chunk.pairs) {
       const T* ds = d_scores + pair_at(chunk, pair);
       scale(ds, k_rows + pair.key * B * E, B, H, D, dq_rows + pair.query * B * E);

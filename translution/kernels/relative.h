@@ -4,18 +4,20 @@
 #include <memory>
 #include <vector>
 
+#include "translution/kernels/gemm.h"
 #include "translution/kernels/row_ops.h"
 #include "translution/kernels/slot_plan.h"
 
 namespace translution::kernels {
 
-/// One relative side, token-major: x [tokens,B,channels] times table [M,channels,width]. Without a
-/// table the encoding is x itself and width = channels.
+/// One relative side, token by token: x [tokens,B,channels] times table [M,channels,width]. Without
+/// a table the encoding is x itself and width = channels.
 template <typename T>
 struct Side {
   const T* x = nullptr;
   const T* table = nullptr;
   int64_t channels = 0, width = 0;
+  const T* rows = nullptr;  ///< x with the samples first, where x has them last
 };
 
 /// Where a side's gradients go; null: not wanted.
@@ -28,6 +30,9 @@ struct SideGradient {
 
 struct Sizes {
   int64_t batch, tokens, heads;
+  /// Are the samples the last index of everything: [tokens,channels,B] and [Nq,N,H,B]? So narrow
+  /// channels fill whole vectors; each token is then a product of its own.
+  bool batch_last;
 };
 
 /// The passes over the slots, one shard at a time, on the calling thread. Scores, weights and their
@@ -52,9 +57,14 @@ class RelativePasses {
  private:
   const T* rows(const Side<T>& side, const std::vector<int64_t>& tokens, T* room) const;
   const T* encode(const Side<T>& side, int64_t slot, const std::vector<int64_t>& tokens, T* room,
-                  T* out) const;
+                  T* out);
+  void encode_each(const Side<T>& side, int64_t slot, const std::vector<int64_t>& tokens, T* out);
   void add_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
                     const std::vector<int64_t>& tokens, const T* d);
+  void add_table_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
+                          const std::vector<int64_t>& tokens, const T* d);
+  void add_feature_gradient(const Side<T>& side, T* dx, int64_t slot,
+                            const std::vector<int64_t>& tokens, const T* d);
   void wide_values_backward(const Chunk& chunk, const Side<T>& v, const T* weights, const T* d_rows,
                             T* d_weights, const SideGradient<T>& dv);
   void narrow_values_backward(const Chunk& chunk, const Side<T>& v, const T* weights,
@@ -62,12 +72,19 @@ class RelativePasses {
   const T* weighted(const Chunk& chunk, const T* weights, const T* d_rows, int64_t width);
   int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair) const;
   T* room(int which, int64_t count);
+  SmallGemm<T>& small(int which, const Side<T>& side);
 
   const SlotPlan& plan_;
   const Sizes sizes_;
   const RowOps<T>& ops_;
+  const HeadOps<T>& heads_;
   std::vector<std::unique_ptr<T[]>> rooms_;
   std::vector<int64_t> room_sizes_;
+  struct Small {
+    std::unique_ptr<SmallGemm<T>> product;
+    int64_t channels = 0, width = 0;
+  };
+  std::vector<Small> smalls_;
 };
 
 /// Where each chunk's kept encodings begin; the last entry is the total count of T.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "translution/kernels/row_ops.h"
 
@@ -161,6 +163,45 @@ void add_scaled_heads(const T* weight, const T* x, int64_t rows, int64_t heads, 
     add_scaled(weight[g], x + g * width, width, out + g * width);
 }
 
+// The same with the samples last: [heads, width, rows], and [heads, rows] for weights. A vector is
+// then full of samples, however narrow a head is, and nothing is summed across it.
+
+// Calls work(V{}, r) for rows r … r + V::kLanes - 1, in ever narrower vectors.
+template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES, typename Work>
+void over_rows(int64_t r, int64_t rows, const Work& work) {
+  using V = Vector<T, bytes>;
+  for (; r + V::kLanes <= rows; r += V::kLanes) work(V{}, r);
+  if constexpr (V::kLanes > 1)
+    if (r < rows) over_rows<T, bytes / 2>(r, rows, work);
+}
+
+template <typename T>
+void rows_last_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width, T* out) {
+  for (int64_t h = 0; h < heads; ++h, a += width * rows, b += width * rows, out += rows)
+    over_rows<T>(0, rows, [&](auto vector, int64_t r) {
+      using V = decltype(vector);
+      typename V::Type sum{};
+      for (int64_t c = 0; c < width; ++c)
+        sum += V::load(a + c * rows + r) * V::load(b + c * rows + r);
+      V::store(out + r, sum);
+    });
+}
+
+template <bool add, typename T>
+void rows_last_scale(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width,
+                     T* out) {
+  for (int64_t h = 0; h < heads; ++h, x += width * rows, out += width * rows, weight += rows)
+    over_rows<T>(0, rows, [&](auto vector, int64_t r) {
+      using V = decltype(vector);
+      const auto w = V::load(weight + r);
+      for (int64_t c = 0; c < width; ++c) {
+        const auto scaled = w * V::load(x + c * rows + r);
+        T* const to = out + c * rows + r;
+        V::store(to, add ? V::load(to) + scaled : scaled);
+      }
+    });
+}
+
 template <typename T>
 void dot_and_add(const T* u, const T* x, const T* weight, int64_t rows, int64_t heads,
                  int64_t channels, T* dots, T* out) {
@@ -291,23 +332,55 @@ void softmax_row_backward(const T* p, T* dp, int64_t n, T scale) {
   for (int64_t j = 0; j < n; ++j) dp[j] = p[j] * (dp[j] - mean) * scale;
 }
 
-// Tiles of 16 x 16, so that both sides stay in the first-level cache.
-template <typename T>
+// A square of as many rows as a vector has lanes is turned in registers: rows r and r + half are
+// interleaved, again and again, until each vector holds a column. The edges take smaller squares.
+template <typename V, size_t... lane>
+typename V::Type interleave(typename V::Type a, typename V::Type b, bool high,
+                            std::index_sequence<lane...>) {
+  using Place = std::conditional_t<sizeof(a[0]) == 8, int64_t, int32_t>;
+  typedef Place Places __attribute__((vector_size(sizeof(a))));
+  constexpr Place n = V::kLanes;
+  return high ? __builtin_shuffle(a, b, Places{Place(lane % 2 * n + (lane + n) / 2)...})
+              : __builtin_shuffle(a, b, Places{Place(lane % 2 * n + lane / 2)...});
+}
+
+template <typename V>
+void transpose_square(typename V::Type* rows) {
+  constexpr int64_t n = V::kLanes;
+  constexpr auto lanes = std::make_index_sequence<n>();
+  for (int64_t round = 1; round < n; round *= 2) {
+    typename V::Type next[n];
+    for (int64_t r = 0; r < n / 2; ++r) {
+      next[2 * r] = interleave<V>(rows[r], rows[r + n / 2], false, lanes);
+      next[2 * r + 1] = interleave<V>(rows[r], rows[r + n / 2], true, lanes);
+    }
+    for (int64_t r = 0; r < n; ++r) rows[r] = next[r];
+  }
+}
+
+template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES>
 void transpose(const T* x, int64_t rows, int64_t ldx, int64_t cols, T alpha, T beta, T* out,
                int64_t ldout) {
-  constexpr int64_t kTile = 16;
-  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
-    const int64_t r1 = r0 + kTile < rows ? r0 + kTile : rows;
-    for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
-      const int64_t c1 = c0 + kTile < cols ? c0 + kTile : cols;
-      for (int64_t c = c0; c < c1; ++c) {
-        T* const to = out + c * ldout;
-        if (beta == 0)
-          for (int64_t r = r0; r < r1; ++r) to[r] = alpha * x[r * ldx + c];
-        else
-          for (int64_t r = r0; r < r1; ++r) to[r] = beta * to[r] + alpha * x[r * ldx + c];
+  using V = Vector<T, bytes>;
+  constexpr int64_t n = V::kLanes;
+  const int64_t whole_rows = rows / n * n, whole_cols = cols / n * n;
+  for (int64_t c = 0; c < whole_cols; c += n)
+    for (int64_t r = 0; r < whole_rows; r += n) {
+      typename V::Type square[n];
+      for (int64_t k = 0; k < n; ++k) square[k] = V::load(x + (r + k) * ldx + c) * alpha;
+      transpose_square<V>(square);
+      for (int64_t k = 0; k < n; ++k) {
+        T* const to = out + (c + k) * ldout + r;
+        V::store(to, beta == 0 ? square[k] : V::load(to) * beta + square[k]);
       }
     }
+  if constexpr (n > 1) {
+    if (whole_rows < rows)
+      transpose<T, bytes / 2>(x + whole_rows * ldx, rows - whole_rows, ldx, cols, alpha, beta,
+                              out + whole_rows, ldout);
+    if (whole_cols < cols)
+      transpose<T, bytes / 2>(x + whole_cols, whole_rows, ldx, cols - whole_cols, alpha, beta,
+                              out + whole_cols * ldout, ldout);
   }
 }
 
@@ -334,9 +407,8 @@ double sum_squares(const T* x, int64_t count) {
 }
 
 template <typename T>
-constexpr RowOps<T> kOps{head_dots<T>,
-                         scale_heads<T>,
-                         add_scaled_heads<T>,
+constexpr RowOps<T> kOps{{head_dots<T>, scale_heads<T>, add_scaled_heads<T>},
+                         {rows_last_dots<T>, rows_last_scale<false, T>, rows_last_scale<true, T>},
                          dot_and_add<T>,
                          add<T>,
                          softmax_lanes<T>,

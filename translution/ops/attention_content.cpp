@@ -5,9 +5,15 @@
 #include <algorithm>
 #include <memory>
 
+#include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
 
 namespace translution {
+namespace {
+
+constexpr int64_t kPairs = 256;  // turned at a time, between lanes and maps
+
+}  // namespace
 
 template <typename T>
 template <typename Pass>
@@ -40,7 +46,8 @@ template <typename T>
 at::Tensor FusedContent<T>::values(const at::Tensor& weights) const {
   if (!call_.terms.v.defined()) return at::empty({0}, call_.options);
   const auto v = readable(call_.terms.v), maps = to_maps(weights);
-  auto out = at::empty({call_.size.batch, call_.size.queries, call_.size.out_width}, call_.options);
+  auto out =
+      large_empty({call_.size.batch, call_.size.queries, call_.size.out_width}, call_.options);
   for_items([&](auto& passes, int64_t begin, int64_t end) {
     passes.values(begin, end, data<T>(maps), features<const T>(v), features<T>(out));
   });
@@ -53,7 +60,7 @@ at::Tensor FusedContent<T>::values_backward(const at::Tensor& weights, const at:
   auto d_maps = call_.new_maps();
   if (!d_out.defined()) return d_maps.zero_();
   const auto v = readable(call_.terms.v), d = readable(d_out), maps = to_maps(weights);
-  if (call_.wants(kV)) dv = at::empty(v.sizes(), call_.options);
+  if (call_.wants(kV)) dv = large_empty(v.sizes(), call_.options);
   for_items([&](auto& passes, int64_t begin, int64_t end) {
     passes.values_backward(begin, end, data<T>(maps), features<const T>(v), features<const T>(d),
                            data<T>(d_maps), features<T>(dv));
@@ -65,33 +72,48 @@ template <typename T>
 void FusedContent<T>::scores_backward(const at::Tensor& d_scores, at::Tensor& dq,
                                       at::Tensor& dk) const {
   const auto q = readable(call_.terms.q), k = readable(call_.terms.k);
-  if (call_.wants(kQ)) dq = at::empty(q.sizes(), call_.options);
-  if (call_.wants(kK)) dk = at::empty(k.sizes(), call_.options);
+  if (call_.wants(kQ)) dq = large_empty(q.sizes(), call_.options);
+  if (call_.wants(kK)) dk = large_empty(k.sizes(), call_.options);
   for_items([&](auto& passes, int64_t begin, int64_t end) {
     passes.scores_backward(begin, end, features<const T>(q), features<const T>(k),
                            data<T>(d_scores), features<T>(dq), features<T>(dk));
   });
 }
 
+// Between lanes [pairs, parts, lanes] and maps [lanes, parts, pairs]: work(first pair, pairs, part,
+// parts). Blocks are fixed, since what is left over at their ends may round differently.
 template <typename T>
-void FusedContent<T>::add_maps(const at::Tensor& maps, double alpha, at::Tensor& lanes) const {
+template <typename Work>
+void FusedContent<T>::for_blocks(const Work& work) const {
+  const int64_t pairs = call_.pair_count(), parts = call_.batch_last() ? call_.size.heads : 1;
+  at::parallel_for(0, (pairs + kPairs - 1) / kPairs, 1, [&](int64_t first, int64_t last) {
+    for (int64_t pair = first * kPairs; pair < std::min(last * kPairs, pairs); pair += kPairs)
+      for (int64_t part = 0; part < parts; ++part)
+        work(pair, std::min(kPairs, pairs - pair), part, parts);
+  });
+}
+
+template <typename T>
+void FusedContent<T>::add_maps(const at::Tensor& maps, double alpha, double beta,
+                               at::Tensor& lanes) const {
   const auto& ops = kernels::row_ops<T>();
   const int64_t count = call_.lane_count(), pairs = call_.pair_count();
-  at::parallel_for(0, pairs, 256, [&](int64_t begin, int64_t end) {
-    ops.transpose(data<T>(maps) + begin, count, pairs, end - begin, static_cast<T>(alpha), 1,
-                  data<T>(lanes) + begin * count, count);
+  for_blocks([&](int64_t pair, int64_t length, int64_t part, int64_t parts) {
+    ops.transpose(data<T>(maps) + part * pairs + pair, count / parts, parts * pairs, length,
+                  static_cast<T>(alpha), static_cast<T>(beta),
+                  data<T>(lanes) + pair * count + part * (count / parts), count);
   });
 }
 
 template <typename T>
 at::Tensor FusedContent<T>::to_maps(const at::Tensor& map) const {
-  if (map.is_contiguous() || !map.permute({2, 3, 0, 1}).is_contiguous()) return map.contiguous();
+  if (map.is_contiguous() || !call_.as_lanes(map).is_contiguous()) return map.contiguous();
   const auto& ops = kernels::row_ops<T>();
   const int64_t count = call_.lane_count(), pairs = call_.pair_count();
   auto maps = call_.new_maps();
-  at::parallel_for(0, pairs, 256, [&](int64_t begin, int64_t end) {
-    ops.transpose(data<T>(map) + begin * count, end - begin, count, count, 1, 0,
-                  data<T>(maps) + begin, pairs);
+  for_blocks([&](int64_t pair, int64_t length, int64_t part, int64_t parts) {
+    ops.transpose(data<T>(map) + pair * count + part * (count / parts), length, count,
+                  count / parts, 1, 0, data<T>(maps) + part * pairs + pair, parts * pairs);
   });
   return maps;
 }

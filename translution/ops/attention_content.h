@@ -17,14 +17,16 @@ class FusedContent {
                              at::Tensor& dv) const;
   void scores_backward(const at::Tensor& d_scores, at::Tensor& dq, at::Tensor& dk) const;
 
-  /// lanes [Nq,N,B,H] += alpha * maps [B,H,Nq,N]
-  void add_maps(const at::Tensor& maps, double alpha, at::Tensor& lanes) const;
+  /// lanes = beta * lanes + alpha * maps [B,H,Nq,N]
+  void add_maps(const at::Tensor& maps, double alpha, double beta, at::Tensor& lanes) const;
   /// A map [B,H,Nq,N] in that order of memory, if it lies pair by pair; else as it is.
   at::Tensor to_maps(const at::Tensor& map) const;
 
  private:
   template <typename Pass>
   void for_items(const Pass& pass) const;
+  template <typename Work>
+  void for_blocks(const Work& work) const;
 
   const FusedCall& call_;
 };

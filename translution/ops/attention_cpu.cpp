@@ -25,10 +25,13 @@ AttentionResult forward(const FusedCall& call) {
   AttentionResult result;
   auto scores = content.scores();  // [B,H,Nq,N]; undefined without content
   if (call.pairwise()) {
-    auto lanes = relative.scores(result.kept);  // [Nq,N,B,H]
-    if (scores.defined()) content.add_maps(scores, call.setting.scale, lanes);
+    auto lanes = relative.scores(result.kept);
+    if (scores.defined())
+      content.add_maps(scores, call.setting.scale, call.setting.scale, lanes);
+    else if (call.setting.scale != 1)
+      lanes.mul_(call.setting.scale);
     softmax.on_lanes(lanes);
-    result.attention = lanes.permute({2, 3, 0, 1});
+    result.attention = call.as_map(lanes);
   } else {
     if (!scores.defined()) scores = call.new_maps().zero_();
     if (call.key_vectors()) vectors.add_scores(scores);
@@ -77,11 +80,11 @@ TermGradients backward_lanes(const FusedCall& call, const at::Tensor& d_out,
   const auto weights = with_keep(call.setting, attention);
   auto d_lanes = relative.values_backward(weights, d_relative_out, grads);
   if (terms.v.defined())
-    content.add_maps(content.values_backward(weights, d_out, grads[kV]), 1, d_lanes);
-  if (keep.defined()) d_lanes.mul_(pair_major(keep));
-  softmax.on_lanes_backward(pair_major(attention), d_lanes);
+    content.add_maps(content.values_backward(weights, d_out, grads[kV]), 1, 1, d_lanes);
+  if (keep.defined()) d_lanes.mul_(call.as_lanes(keep));
+  softmax.on_lanes_backward(call.as_lanes(attention).contiguous(), d_lanes);
   if (terms.q.defined())
-    content.scores_backward(content.to_maps(d_lanes.permute({2, 3, 0, 1})), grads[kQ], grads[kK]);
+    content.scores_backward(content.to_maps(call.as_map(d_lanes)), grads[kQ], grads[kK]);
   relative.scores_backward(d_lanes, kept, grads);
   return grads;
 }

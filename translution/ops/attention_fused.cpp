@@ -2,11 +2,18 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
+#include "translution/kernels/gemm.h"
 #include "translution/ops/large.h"
 #include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
+
+// Relative rows of fewer channels are narrow; with this many samples a vector is full of them.
+constexpr int64_t kNarrow = 64;
+constexpr int64_t kLeastLanes = 16;
 
 std::vector<int64_t> slots_of_pairs(const AttentionSetting& setting, const AttentionSizes& size) {
   if (!setting.runs.defined()) return {};
@@ -38,7 +45,17 @@ FusedCall::FusedCall(const AttentionTerms& terms, const AttentionSetting& settin
       size(attention_sizes(terms, setting)),
       options((terms.q.defined() ? terms.q : terms.rel_q).options()),
       slots(slots_of_pairs(setting, size)),
-      open(open_pairs(slots, setting, size)) {}
+      open(open_pairs(slots, setting, size)),
+      batch_last_(pairwise() && kernels::has_small_gemm() && size.batch >= kLeastLanes &&
+                  relative_width() < kNarrow) {}
+
+int64_t FusedCall::relative_width() const {
+  int64_t width = 1;
+  for (const auto& tensor :
+       {terms.rel_q, terms.rel_k, terms.rel_v, terms.table_q, terms.table_k, terms.table_v})
+    if (tensor.defined()) width = std::max(width, tensor.size(-1));
+  return width;
+}
 
 at::Tensor readable(const at::Tensor& x) {
   const bool in_order = x.defined() && x.stride(2) == 1 && x.stride(1) >= x.size(2);
@@ -50,7 +67,19 @@ at::Tensor FusedCall::new_maps() const {
 }
 
 at::Tensor FusedCall::new_lanes() const {
-  return large_zeros({size.queries, size.tokens, size.batch, size.heads}, options);
+  auto lanes = batch_last_
+                   ? large_empty({size.queries, size.tokens, size.heads, size.batch}, options)
+                   : large_empty({size.queries, size.tokens, size.batch, size.heads}, options);
+  if (std::find(slots.begin(), slots.end(), -1) != slots.end()) lanes.zero_();
+  return lanes;
+}
+
+at::Tensor FusedCall::as_lanes(const at::Tensor& map) const {
+  return batch_last_ ? map.permute({2, 3, 1, 0}) : map.permute({2, 3, 0, 1});
+}
+
+at::Tensor FusedCall::as_map(const at::Tensor& lanes) const {
+  return batch_last_ ? lanes.permute({3, 2, 0, 1}) : lanes.permute({2, 3, 0, 1});
 }
 
 }  // namespace translution

@@ -39,8 +39,18 @@ struct FusedCall {
   int64_t lane_count() const { return size.batch * size.heads; }
   int64_t pair_count() const { return size.queries * size.tokens; }
 
+  /// Lanes are [Nq,N,B,H], or [Nq,N,H,B] where relative rows are too narrow to fill vectors with
+  /// their channels and there are samples to fill them with.
+  bool batch_last() const { return batch_last_; }
+  int64_t relative_width() const;  ///< channels of the widest relative row
+
   at::Tensor new_maps() const;   ///< [B,H,Nq,N], not filled
-  at::Tensor new_lanes() const;  ///< [Nq,N,B,H], zeros
+  at::Tensor new_lanes() const;  ///< zeros where a pair has no slot, else not filled
+  at::Tensor as_lanes(const at::Tensor& map) const;  ///< [B,H,Nq,N] as lanes
+  at::Tensor as_map(const at::Tensor& lanes) const;  ///< the same numbers as [B,H,Nq,N]
+
+ private:
+  const bool batch_last_;
 };
 
 template <typename T>

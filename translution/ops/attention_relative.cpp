@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
 #include "translution/ops/plan_cache.h"
@@ -15,13 +17,27 @@ using kernels::SlotPlan;
 // Encodings of fewer channels are never kept for backward.
 constexpr int64_t kWideChannels = 64;
 
-at::Tensor token_major(const at::Tensor& x) {  // [B,N,C] -> [N,B,C]
-  return x.defined() ? x.transpose(0, 1).contiguous() : x;
+// x [rows,cols] -> [cols,rows], as T and in memory.
+template <typename T>
+at::Tensor turned(const at::Tensor& x, int64_t rows, int64_t cols) {
+  const auto& ops = kernels::row_ops<T>();
+  auto out = large_empty({cols, rows}, x.options());
+  at::parallel_for(0, cols, 256, [&](int64_t begin, int64_t end) {
+    ops.transpose(data<T>(x) + begin, rows, cols, end - begin, 1, 0, data<T>(out) + begin * rows,
+                  rows);
+  });
+  return out;
 }
 
 bool same(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() && a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() &&
          a.strides() == b.strides();
+}
+
+template <typename T>
+T* zeros_of(const at::Tensor& shards, int shard) {
+  const int64_t count = shards.numel() / SlotPlan::kShards;
+  return std::fill_n(data<T>(shards) + shard * count, count, T(0)) - count;
 }
 
 // The sum of the shards' accumulators, always in the same order: [shards, …] -> […].
@@ -39,38 +55,61 @@ at::Tensor merge(const at::Tensor& shards) {
 
 }  // namespace
 
-at::Tensor pair_major(const at::Tensor& map) { return map.permute({2, 3, 0, 1}).contiguous(); }
-
 template <typename T>
 FusedRelative<T>::FusedRelative(const FusedCall& call)
     : call_(call),
-      rel_q_(call.pairwise() ? token_major(call.terms.rel_q) : at::Tensor()),
-      rel_k_(same(call.terms.rel_q, call.terms.rel_k) ? rel_q_ : token_major(call.terms.rel_k)),
-      rel_v_(same(call.terms.rel_k, call.terms.rel_v) ? rel_k_ : token_major(call.terms.rel_v)),
+      rel_q_(call.pairwise() ? arrange(call.terms.rel_q) : Features()),
+      rel_k_(same(call.terms.rel_q, call.terms.rel_k) ? rel_q_ : arrange(call.terms.rel_k)),
+      rel_v_(same(call.terms.rel_k, call.terms.rel_v) ? rel_k_ : arrange(call.terms.rel_v)),
       table_q_(contiguous(call.terms.table_q)),
       table_k_(contiguous(call.terms.table_k)),
       table_v_(contiguous(call.terms.table_v)) {
-  if (call.pairwise()) plan_ = slot_plan(call.setting.runs, call.size.batch, widest());
+  if (call.pairwise()) plan_ = slot_plan(call.setting.runs, call.size.batch, call.relative_width());
 }
 
 template <typename T>
-kernels::Side<T> FusedRelative<T>::side(const at::Tensor& x, const at::Tensor& table) const {
-  return {data<T>(x), data<T>(table), x.size(2), table.defined() ? table.size(2) : x.size(2)};
+typename FusedRelative<T>::Features FusedRelative<T>::arrange(const at::Tensor& x) const {
+  if (!x.defined()) return {};
+  const bool beside = call_.batch_last() && call_.needs != 0;
+  return {tokens_first(x), beside ? x.transpose(0, 1).contiguous() : at::Tensor()};
 }
 
-// Channels of the widest relative row.
+// [B,N,C] -> [N,B,C] or [N,C,B]
 template <typename T>
-int64_t FusedRelative<T>::widest() const {
-  int64_t width = 1;
-  for (const auto& tensor : {rel_q_, rel_k_, rel_v_, table_q_, table_k_, table_v_})
-    if (tensor.defined()) width = std::max(width, tensor.size(-1));
-  return width;
+at::Tensor FusedRelative<T>::tokens_first(const at::Tensor& x) const {
+  if (!call_.batch_last()) return x.transpose(0, 1).contiguous();
+  const int64_t B = x.size(0), N = x.size(1), C = x.size(2);
+  return turned<T>(x.contiguous(), B, N * C).view({N, C, B});
+}
+
+// and back
+template <typename T>
+at::Tensor FusedRelative<T>::batch_first(const at::Tensor& x) const {
+  if (!call_.batch_last()) return x.transpose(0, 1);
+  const int64_t N = x.size(0), C = x.size(1), B = x.size(2);
+  return turned<T>(x, N * C, B).view({B, N, C});
+}
+
+template <typename T>
+kernels::Side<T> FusedRelative<T>::side(const Features& features, const at::Tensor& table) const {
+  const int64_t channels = features.x.size(call_.batch_last() ? 1 : 2);
+  return {data<T>(features.x), data<T>(table), channels, table.defined() ? table.size(2) : channels,
+          data<T>(features.rows)};
+}
+
+// An accumulator for each shard, which fills its own with zeros.
+template <typename T>
+at::Tensor FusedRelative<T>::new_sums(int64_t tokens, int64_t channels) const {
+  const int64_t B = call_.size.batch;
+  return call_.batch_last() ? large_empty({SlotPlan::kShards, tokens, channels, B}, call_.options)
+                            : large_empty({SlotPlan::kShards, tokens, B, channels}, call_.options);
 }
 
 template <typename T>
 template <typename Pass>
 void FusedRelative<T>::for_shards(const Pass& pass) const {
-  const kernels::Sizes sizes{call_.size.batch, call_.size.tokens, call_.size.heads};
+  const kernels::Sizes sizes{call_.size.batch, call_.size.tokens, call_.size.heads,
+                             call_.batch_last()};
   parallel_each(SlotPlan::kShards, [&] {
     return [&, passes = std::make_shared<RelativePasses<T>>(*plan_, sizes)](int64_t shard) {
       pass(*passes, static_cast<int>(shard));
@@ -81,7 +120,7 @@ void FusedRelative<T>::for_shards(const Pass& pass) const {
 template <typename T>
 at::Tensor FusedRelative<T>::scores(at::Tensor& kept) const {
   auto lanes = call_.new_lanes();
-  if (!rel_q_.defined()) return lanes;
+  if (!rel_q_.x.defined()) return lanes.zero_();
   const auto q = side(rel_q_, table_q_), k = side(rel_k_, table_k_);
   const int64_t count = kernels::kept_offsets(*plan_, call_.size.batch, q.width).back();
   // A number that took few products to make is made again sooner than it is read from memory.
@@ -90,41 +129,42 @@ at::Tensor FusedRelative<T>::scores(at::Tensor& kept) const {
     kept = large_empty({count}, call_.options);
   for_shards(
       [&](auto& passes, int shard) { passes.scores(shard, q, k, data<T>(kept), data<T>(lanes)); });
-  if (call_.setting.scale != 1) lanes.mul_(call_.setting.scale);
   return lanes;
 }
 
 template <typename T>
 at::Tensor FusedRelative<T>::values(const at::Tensor& weights) const {
-  if (!rel_v_.defined()) return at::empty({0}, call_.options);
+  if (!rel_v_.x.defined()) return at::empty({0}, call_.options);
   const auto v = side(rel_v_, table_v_);
-  const auto lanes = pair_major(weights);
-  auto out = large_zeros({SlotPlan::kShards, call_.size.queries, call_.size.batch, v.width},
-                         call_.options);
+  const auto lanes = call_.as_lanes(weights).contiguous();
+  auto out = new_sums(call_.size.queries, v.width);
   for_shards([&](auto& passes, int shard) {
-    passes.values(shard, v, data<T>(lanes), out[shard].template data_ptr<T>());
+    passes.values(shard, v, data<T>(lanes), zeros_of<T>(out, shard));
   });
-  return merge<T>(out).transpose(0, 1);
+  return batch_first(merge<T>(out));
 }
 
 // Room for the gradients of one side, and what becomes of it when all shards are done.
 template <typename T>
 struct FusedRelative<T>::Gradient {
+  const FusedRelative& relative;
   kernels::Side<T> side;
   int term;               // of the features; the table's is the next
-  at::Tensor own;         // accumulator [shards, N, B, C]
+  at::Tensor own;         // accumulator
   const at::Tensor& sum;  // the accumulator used: `own`, or the one joined with other sides
+  bool first;             // to add to it
   at::Tensor dtable;
   std::vector<char> written;
 
-  Gradient(const FusedRelative& relative, const at::Tensor& x, const at::Tensor& table, int term,
-           at::Tensor* joined)
-      : side(relative.side(x, table)), term(term), sum(joined ? *joined : own) {
+  Gradient(const FusedRelative& relative, const Features& features, const at::Tensor& table,
+           int term, at::Tensor* joined)
+      : relative(relative),
+        side(relative.side(features, table)),
+        term(term),
+        sum(joined ? *joined : own),
+        first(joined ? !joined->defined() : relative.call_.wants(term)) {
     const FusedCall& call = relative.call_;
-    const bool wanted = joined ? !joined->defined() : call.wants(term);
-    if (wanted)
-      (joined ? *joined : own) =
-          large_zeros({SlotPlan::kShards, x.size(0), x.size(1), x.size(2)}, x.options());
+    if (first) (joined ? *joined : own) = relative.new_sums(features.x.size(0), side.channels);
     if (call.wants(term + 1) && table.defined()) {
       dtable = large_empty(table.sizes(), table.options());
       written.assign(table.size(0), 0);
@@ -132,12 +172,14 @@ struct FusedRelative<T>::Gradient {
   }
 
   kernels::SideGradient<T> of(int shard) {
-    return {sum.defined() ? sum[shard].template data_ptr<T>() : nullptr, data<T>(dtable),
-            written.data()};
+    T* const dx = first           ? zeros_of<T>(sum, shard)
+                  : sum.defined() ? sum[shard].template data_ptr<T>()
+                                  : nullptr;
+    return {dx, data<T>(dtable), written.data()};
   }
 
   void finish(TermGradients& grads) {
-    if (own.defined()) grads[term] = merge<T>(own).transpose(0, 1);
+    if (own.defined()) grads[term] = relative.batch_first(merge<T>(own));
     for (size_t slot = 0; slot < written.size(); ++slot)
       if (!written[slot]) dtable[static_cast<int64_t>(slot)].zero_();
     grads[term + 1] = dtable;
@@ -148,15 +190,17 @@ template <typename T>
 at::Tensor FusedRelative<T>::values_backward(const at::Tensor& weights, const at::Tensor& d_out,
                                              TermGradients& grads) {
   auto d_lanes = call_.new_lanes();
-  if (!rel_v_.defined()) return d_lanes;
+  if (!rel_v_.x.defined()) return d_lanes.zero_();
   Gradient dv(*this, rel_v_, table_v_, kRelV, call_.needs & kJoinV ? &joined_ : nullptr);
-  if (d_out.defined()) {
-    const auto d = token_major(d_out), lanes = pair_major(weights);
-    for_shards([&](auto& passes, int shard) {
-      passes.values_backward(shard, dv.side, data<T>(lanes), data<T>(d), data<T>(d_lanes),
-                             dv.of(shard));
-    });
-  }
+  const auto lanes = call_.as_lanes(weights).contiguous();
+  const auto d = tokens_first(
+      d_out.defined()
+          ? d_out
+          : at::zeros({call_.size.batch, call_.size.queries, dv.side.width}, call_.options));
+  for_shards([&](auto& passes, int shard) {
+    passes.values_backward(shard, dv.side, data<T>(lanes), data<T>(d), data<T>(d_lanes),
+                           dv.of(shard));
+  });
   dv.finish(grads);
   return d_lanes;
 }
@@ -164,7 +208,7 @@ at::Tensor FusedRelative<T>::values_backward(const at::Tensor& weights, const at
 template <typename T>
 void FusedRelative<T>::scores_backward(const at::Tensor& d_scores, const at::Tensor& kept,
                                        TermGradients& grads) {
-  if (rel_q_.defined()) {
+  if (rel_q_.x.defined()) {
     const bool joins = (call_.needs & (kJoinK | kJoinV)) != 0;
     Gradient dq(*this, rel_q_, table_q_, kRelQ, joins ? &joined_ : nullptr);
     Gradient dk(*this, rel_k_, table_k_, kRelK, call_.needs & kJoinK ? &joined_ : nullptr);
@@ -175,7 +219,7 @@ void FusedRelative<T>::scores_backward(const at::Tensor& d_scores, const at::Ten
     dq.finish(grads);
     dk.finish(grads);
   }
-  if (joined_.defined()) grads[kRelQ] = merge<T>(joined_).transpose(0, 1);
+  if (joined_.defined()) grads[kRelQ] = batch_first(merge<T>(joined_));
 }
 
 template class FusedRelative<float>;
