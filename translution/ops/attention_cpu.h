@@ -11,7 +11,7 @@ namespace translution {
 bool fused_supports(const AttentionTerms& terms);
 
 /// `translution::attention` with the fused CPU kernels. With relative matrices, `attention` is
-/// stored pair by pair ([Nq,N,B,H] seen as [B,H,Nq,N]).
+/// stored pair by pair and seen as [B,H,Nq,N].
 /// `kept` receives the encoded queries and keys if they fit into setting.workspace bytes, else an
 /// empty tensor: backward then encodes them again.
 AttentionResult attention_fused(const AttentionTerms& terms, const AttentionSetting& setting);

@@ -4,7 +4,7 @@
 
 namespace translution {
 
-/// Softmax over the keys and its gradient, on maps [B,H,Nq,N] or on lanes [Nq,N,B,H], and the
+/// Softmax over the keys and its gradient, on maps [B,H,Nq,N] or on lanes, pair by pair, and the
 /// tables of numbers per slot that enter it: bias, and position with its gate.
 template <typename T>
 class FusedSoftmax {
