@@ -3,17 +3,21 @@
 // printed, since whatever else the machine does only slows down.
 
 #include <fmt/format.h>
-#include <turbojpeg.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <thread>
+
+// After <cstdio>, which it needs.
+#include <jpeglib.h>
 
 #include "translution/core/error.h"
 #include "translution/data/image_file.h"
@@ -50,15 +54,10 @@ cv::Mat make_picture(int number) {
 }
 
 std::string to_jpeg(const cv::Mat& picture) {
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-  const tjhandle handle = tjInitCompress();
-  const int failed = tjCompress2(handle, picture.data, picture.cols, 0, picture.rows, TJPF_RGB,
-                                 &bytes, &size, TJSAMP_420, kQuality, 0);
-  std::string jpeg(reinterpret_cast<const char*>(bytes), failed ? 0 : size);
-  tjFree(bytes);
-  tjDestroy(handle);
-  return jpeg;
+  std::vector<unsigned char> bytes;
+  ensure(cv::imencode(".jpg", picture, bytes, {cv::IMWRITE_JPEG_QUALITY, kQuality}),
+         "a picture cannot be written");
+  return {bytes.begin(), bytes.end()};
 }
 
 std::vector<std::string> write_folder(const fs::path& folder) {
@@ -86,15 +85,29 @@ double measure(const std::function<void(int first)>& work) {
   return kImages / seconds.count();
 }
 
+struct BareDecoder {
+  BareDecoder() {
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&info);
+  }
+  ~BareDecoder() { jpeg_destroy_decompress(&info); }
+  jpeg_decompress_struct info{};
+  jpeg_error_mgr errors{};
+};
+
 void decode_bare(const std::vector<std::string>& files, int first) {
-  static thread_local const tjhandle handle = tjInitDecompress();
+  static thread_local BareDecoder decoder;
   static thread_local std::vector<unsigned char> out((kRows + 7) * kCols * 3);
+  jpeg_decompress_struct& info = decoder.info;
   for (int i = first; i < first + kBatch; ++i) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(files[i].data());
-    const int rows = kRows + i % 7, cols = kCols - i % 5;
-    ensure(
-        tjDecompress2(handle, bytes, files[i].size(), out.data(), cols, 0, rows, TJPF_RGB, 0) == 0,
-        "bare decoding failed");
+    jpeg_mem_src(&info, bytes, files[i].size());
+    jpeg_read_header(&info, TRUE);
+    jpeg_start_decompress(&info);
+    for (JSAMPROW row = out.data(); info.output_scanline < info.output_height;
+         row += info.output_width * 3)
+      jpeg_read_scanlines(&info, &row, 1);
+    jpeg_finish_decompress(&info);
   }
 }
 

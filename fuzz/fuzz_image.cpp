@@ -1,21 +1,47 @@
 // Whatever the bytes are, decoding them ends with a picture of the size that its header says, or
-// with one line.
+// with one line; and a part of the picture has the same pixels.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string_view>
 
 #include "translution/data/image_file.h"
 
+namespace {
+
+using namespace translution;
+
+// The middle third, which must be the same at every scale.
+void compare_part(std::string_view bytes, const ImageSize& full, const ImageSize& at_least) {
+  const RgbImage all = decode_image(bytes, "input", at_least);
+  const Box box{full.rows / 3.0, full.cols / 3.0, full.rows / 3.0, full.cols / 3.0};
+  ImagePart part;
+  decode_part(bytes, "input", at_least, box, part);
+  if (part.whole.rows != all.rows || part.whole.cols != all.cols) std::abort();
+  const double scale = static_cast<double>(all.cols) / full.cols;
+  const int left = static_cast<int>(box.left * scale);
+  const int cols = std::max(1, static_cast<int>(box.cols * scale));
+  for (int row = 0; row < part.image.rows; ++row) {
+    const auto* a = &part.image.pixels.at((row * part.image.cols + left - part.left) * 3);
+    const auto* b = &all.pixels.at(((row + part.top) * all.cols + left) * 3);
+    if (std::memcmp(a, b, cols * 3) != 0) std::abort();
+  }
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try {
-    const auto wanted = translution::image_size(bytes, "input");
-    const auto image = translution::decode_image(bytes, "input");
+    const ImageSize wanted = image_size(bytes, "input");
+    const RgbImage image = decode_image(bytes, "input");
     if (image.rows != wanted.rows || image.cols != wanted.cols) std::abort();
     if (image.pixels.size() != size_t{3} * image.rows * image.cols) std::abort();
-    translution::decode_image(bytes, "input", {16, 16});
+    compare_part(bytes, wanted, kFullSize);
+    compare_part(bytes, wanted, {16, 16});
   } catch (const std::runtime_error&) {
   }
   return 0;

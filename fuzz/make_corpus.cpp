@@ -1,7 +1,6 @@
 // make_corpus DIR: small whole files for the parsers of binary formats, one folder per target.
 // Those of text lie in fuzz/corpus.
 
-#include <turbojpeg.h>
 #include <zlib.h>
 
 #include <cstdio>
@@ -51,23 +50,10 @@ cv::Mat picture(int type) {
   return mat;
 }
 
-std::string png(int type) {
+std::string encode(const char* ending, int type, const std::vector<int>& options = {}) {
   std::vector<unsigned char> bytes;
-  cv::imencode(".png", picture(type), bytes);
+  cv::imencode(ending, picture(type), bytes, options);
   return {bytes.begin(), bytes.end()};
-}
-
-std::string jpeg(int flags) {
-  const cv::Mat mat = picture(CV_8UC3);
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-  const tjhandle handle = tjInitCompress();
-  tjCompress2(handle, mat.data, mat.cols, 0, mat.rows, TJPF_RGB, &bytes, &size, TJSAMP_420, 80,
-              flags);
-  std::string text(reinterpret_cast<const char*>(bytes), size);
-  tjFree(bytes);
-  tjDestroy(handle);
-  return text;
 }
 
 std::string manifest() {
@@ -87,10 +73,11 @@ int main(int argc, char** argv) {
   write(out / "idx/labels", idx_of_labels());
   write_gzip(out / "idx/images.gz", idx_of_images());
   write_gzip(out / "gzip/labels.gz", idx_of_labels());
-  write(out / "image/colour.png", png(CV_8UC3));
-  write(out / "image/grey16.png", png(CV_16UC1));
-  write(out / "image/baseline.jpg", jpeg(0));
-  write(out / "image/progressive.jpg", jpeg(TJFLAG_PROGRESSIVE));
+  write(out / "image/colour.png", encode(".png", CV_8UC3));
+  write(out / "image/grey16.png", encode(".png", CV_16UC1));
+  write(out / "image/baseline.jpg", encode(".jpg", CV_8UC3));
+  write(out / "image/grey.jpg", encode(".jpg", CV_8UC1));
+  write(out / "image/progressive.jpg", encode(".jpg", CV_8UC3, {cv::IMWRITE_JPEG_PROGRESSIVE, 1}));
   write(out / "safetensors/two", safetensors());
   write(out / "manifest/small", manifest());
 }

@@ -1,7 +1,5 @@
 #include "tests/damage/subjects.h"
 
-#include <turbojpeg.h>
-
 #include "tests/apps/program.h"
 #include "tests/data/idx_files.h"
 #include "tests/data/pictures.h"
@@ -50,7 +48,7 @@ void make_images(const std::string& path) {
       fs::create_directories(folder);
       for (int i = 0; i < 3; ++i)
         put_bytes(folder + std::to_string(i) + ".jpg",
-                  to_jpeg(varied_image(50 + i, 60), TJSAMP_420));
+                  to_jpeg(varied_image(50 + i, 60), Chroma::quarter));
     }
 }
 
@@ -89,7 +87,7 @@ struct Places {
 
 void make_pictures(const std::string& path) {
   fs::create_directories(path);
-  put_bytes(path + "/one.jpg", to_jpeg(varied_image(51, 60), TJSAMP_420));
+  put_bytes(path + "/one.jpg", to_jpeg(varied_image(51, 60), Chroma::quarter));
   put_bytes(path + "/one.png", to_png(varied_image(51, 60)));
 }
 

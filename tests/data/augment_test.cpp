@@ -1,7 +1,6 @@
 #include "translution/data/augment.h"
 
 #include <gtest/gtest.h>
-#include <turbojpeg.h>
 
 #include <cmath>
 #include <set>
@@ -45,7 +44,7 @@ TEST(EvaluationImage, HasTheSameContentFromAHalfSizeJpeg) {
   // Brightness rises evenly from left to right: what is seen tells where it comes from.
   const RgbImage image = make_image(1024, 1536, [](int, int col, int) { return col / 6; });
   const RgbImage exact = evaluation_image(to_png(image), "a.png", 224);
-  const RgbImage seen = evaluation_image(to_jpeg(image, TJSAMP_420, 98), "a.jpg", 224);
+  const RgbImage seen = evaluation_image(to_jpeg(image, Chroma::quarter, 98), "a.jpg", 224);
   for (size_t i = 0; i < seen.pixels.size(); ++i) ASSERT_NEAR(seen.pixels[i], exact.pixels[i], 2);
 }
 
@@ -91,6 +90,49 @@ TEST(TrainingImage, IsAFunctionOfItsKeyAndFlipsHalfOfThem) {
   }
   EXPECT_NEAR(flipped, 100, 30);
   EXPECT_GT(different.size(), 190u);
+}
+
+// A PNG comes whole, and so shows what is cut from the whole picture.
+TEST(TrainingImage, CutFromAPartOfAJpegIsThatFromTheWhole) {
+  for (const Chroma chroma :
+       {Chroma::full, Chroma::half_cols, Chroma::half_rows, Chroma::quarter, Chroma::none})
+    for (const bool progressive : {false, true}) {
+      const std::string jpeg = to_jpeg(noise_image(117, 151), chroma, 90, progressive);
+      const std::string png = to_png(decode_image(jpeg, "a.jpg"));
+      for (const int size : {60, 112, 200}) {
+        ASSERT_EQ(evaluation_image(jpeg, "a.jpg", size).pixels,
+                  evaluation_image(png, "a.png", size).pixels);
+        for (uint64_t key = 0; key < 30; ++key) {
+          Random first({key}), second({key});
+          ASSERT_EQ(training_image(jpeg, "a.jpg", size, {0, 0, 0}, first).pixels,
+                    training_image(png, "a.png", size, {0, 0, 0}, second).pixels)
+              << "size " << size << ", key " << key;
+        }
+      }
+    }
+}
+
+TEST(TrainingImage, CutFromAPartOfAJpegIsThatFromTheWholeAtEverySmallerScale) {
+  constexpr int kRows = 320, kCols = 400;
+  const std::string jpeg = to_jpeg(noise_image(kRows, kCols), Chroma::quarter, 90);
+  for (const int divisor : {2, 4, 8}) {
+    const ImageSize at_least{kRows / divisor, kCols / divisor};
+    const RgbImage whole = decode_image(jpeg, "a.jpg", at_least);
+    for (uint64_t key = 0; key < 60; ++key) {
+      Random random({key});
+      const Box box = random_crop({kRows, kCols}, random);
+      const Box scaled{box.top / divisor, box.left / divisor, box.rows / divisor,
+                       box.cols / divisor};
+      // As large as it may be at this scale, and smaller.
+      for (const int size : {static_cast<int>(std::min(scaled.rows, scaled.cols)), 5}) {
+        ImagePart part;
+        decode_part(jpeg, "a.jpg", at_least, box_read(box, size, size), part);
+        ASSERT_EQ(resample(part, scaled, size, size).pixels,
+                  resample(whole, scaled, size, size).pixels)
+            << "divisor " << divisor << ", key " << key << ", size " << size;
+      }
+    }
+  }
 }
 
 TEST(Normalise, SubtractsTheMeanAndDividesByTheDeviationOfImageNet) {

@@ -2,13 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
-#include <turbojpeg.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 
 #include "tests/data/pictures.h"
+#include "translution/core/random.h"
 
 namespace translution {
 namespace {
@@ -40,7 +42,7 @@ std::string refusal(const std::string& bytes) {
 
 TEST(DecodeImage, JpegIsThePictureWithinItsRounding) {
   const RgbImage image = soft_image(31, 45);
-  const RgbImage decoded = decode_image(to_jpeg(image, TJSAMP_444, 100), "a.jpg");
+  const RgbImage decoded = decode_image(to_jpeg(image, Chroma::full, 100), "a.jpg");
   ASSERT_EQ(decoded.rows, 31);
   ASSERT_EQ(decoded.cols, 45);
   ASSERT_EQ(decoded.pixels.size(), image.pixels.size());
@@ -49,7 +51,7 @@ TEST(DecodeImage, JpegIsThePictureWithinItsRounding) {
 }
 
 TEST(DecodeImage, GreyJpegHasThreeEqualChannels) {
-  const RgbImage decoded = decode_image(to_jpeg(soft_image(20, 30), TJSAMP_GRAY), "a.jpg");
+  const RgbImage decoded = decode_image(to_jpeg(soft_image(20, 30), Chroma::none), "a.jpg");
   for (size_t i = 0; i < decoded.pixels.size(); i += 3) {
     ASSERT_EQ(decoded.pixels[i], decoded.pixels[i + 1]);
     ASSERT_EQ(decoded.pixels[i], decoded.pixels[i + 2]);
@@ -66,7 +68,7 @@ TEST(DecodeImage, CmykJpegIsLightTimesBlack) {
 }
 
 TEST(DecodeImage, JpegMayComeSmallerButNotSmallerThanAsked) {
-  const std::string jpeg = to_jpeg(flat_image(301, 403, 90), TJSAMP_420);
+  const std::string jpeg = to_jpeg(flat_image(301, 403, 90), Chroma::quarter);
   const auto size = [&](int rows, int cols) {
     const RgbImage image = decode_image(jpeg, "a.jpg", {rows, cols});
     EXPECT_THAT(rgb(image, image.rows / 2, image.cols / 2), ElementsAre(90, 90, 90));
@@ -83,7 +85,7 @@ TEST(DecodeImage, JpegMayComeSmallerButNotSmallerThanAsked) {
 }
 
 TEST(DecodeImage, JpegWithASubsamplingThatHasNoNameIsRead) {
-  std::string jpeg = to_jpeg(flat_image(32, 32, 77), TJSAMP_420);
+  std::string jpeg = to_jpeg(flat_image(32, 32, 77), Chroma::quarter);
   const size_t frame = jpeg.find("\xFF\xC0");
   ASSERT_EQ(jpeg[frame + 11], 0x22);
   jpeg[frame + 11] = 0x14;  // four blocks below each other instead of two by two
@@ -91,10 +93,76 @@ TEST(DecodeImage, JpegWithASubsamplingThatHasNoNameIsRead) {
 }
 
 TEST(DecodeImage, BytesLeftOverBeforeTheEndOfAJpegAreHarmless) {
-  const std::string jpeg = to_jpeg(soft_image(20, 30), TJSAMP_444);
+  const std::string jpeg = to_jpeg(soft_image(20, 30), Chroma::full);
   std::string longer = jpeg;
   longer.insert(jpeg.size() - 2, "left over");
   EXPECT_EQ(decode_image(longer, "a.jpg").pixels, decode_image(jpeg, "a.jpg").pixels);
+}
+
+// All kinds that are decoded in another way.
+std::vector<std::string> jpegs_of(const RgbImage& image) {
+  std::vector<std::string> files;
+  for (const bool progressive : {false, true})
+    for (const Chroma chroma :
+         {Chroma::full, Chroma::half_cols, Chroma::half_rows, Chroma::quarter, Chroma::none})
+      files.push_back(to_jpeg(image, chroma, 90, progressive));
+  return files;
+}
+
+// That the rows and cols of `part` which the box touches are those of the whole.
+void expect_same(const ImagePart& part, const RgbImage& whole, double scale, const Box& box) {
+  const int top = box.top * scale, left = box.left * scale;
+  const int bottom = std::min<int>(whole.rows, std::ceil((box.top + box.rows) * scale));
+  const int right = std::min<int>(whole.cols, std::ceil((box.left + box.cols) * scale));
+  ASSERT_EQ(part.whole.rows, whole.rows);
+  ASSERT_EQ(part.whole.cols, whole.cols);
+  ASSERT_TRUE(part.top <= top && part.top + part.image.rows >= bottom);
+  ASSERT_TRUE(part.left <= left && part.left + part.image.cols >= right);
+  for (int row = top; row < bottom; ++row)
+    ASSERT_TRUE(std::equal(pixel(whole, row, left), pixel(whole, row, left) + 3 * (right - left),
+                           pixel(part.image, row - part.top, left - part.left)))
+        << "row " << row << ", cols " << left << " to " << right;
+}
+
+TEST(DecodePart, HasThePixelsOfTheWholePicture) {
+  for (const auto& [rows, cols] : {std::pair{104, 136}, {128, 160}, {40, 200}, {8, 16}}) {
+    const auto files = jpegs_of(noise_image(rows, cols));
+    for (size_t file = 0; file < files.size(); ++file)
+      for (const int divisor : {1, 2, 4, 8}) {
+        const ImageSize at_least{rows / divisor, cols / divisor};
+        const RgbImage whole = decode_image(files[file], "a.jpg", at_least);
+        ASSERT_EQ(whole.rows, at_least.rows);
+        Random random({file});
+        for (int trial = 0; trial < 60; ++trial) {
+          const double height = 1 + random.below(rows), width = 1 + random.below(cols);
+          const Box box{static_cast<double>(random.below(rows - height + 1)),
+                        static_cast<double>(random.below(cols - width + 1)), height, width};
+          ImagePart part;
+          decode_part(files[file], "a.jpg", at_least, box, part);
+          expect_same(part, whole, 1.0 / divisor, box);
+          ASSERT_FALSE(HasFatalFailure())
+              << rows << "x" << cols << ", file " << file << ", divisor " << divisor << ", box "
+              << box.top << " " << box.left << " " << box.rows << " " << box.cols;
+        }
+      }
+  }
+}
+
+TEST(DecodePart, IsNoLargerThanItsBlocksNeed) {
+  ImagePart part;
+  decode_part(to_jpeg(noise_image(160, 160), Chroma::quarter), "a.jpg", kFullSize, {50, 66, 40, 20},
+              part);
+  EXPECT_EQ(part.top, 48);
+  EXPECT_EQ(part.image.rows, 48);
+  EXPECT_EQ(part.left, 64);
+  EXPECT_EQ(part.image.cols, 86 + 2 - 64);
+}
+
+TEST(DecodePart, CmykIsMixedAsInTheWhole) {
+  ImagePart part;
+  decode_part(cmyk_jpeg(50, 60, {200, 100, 0, 128}), "a.jpg", kFullSize, {20, 30, 9, 9}, part);
+  EXPECT_LT(part.image.cols, 60);
+  EXPECT_THAT(rgb(part.image, 0, 20), ElementsAre(100, 50, 0));
 }
 
 TEST(DecodeImage, PngIsExactWhateverItsName) {
@@ -146,7 +214,7 @@ TEST(ReadImage, NamesTheFileThatIsMissingOrNoImage) {
 TEST(DamagedImage, IsRefusedWhereverItIsCutOff) {
   const RgbImage image = soft_image(17, 19);
   for (const std::string& whole :
-       {to_jpeg(image, TJSAMP_420), to_jpeg(image, TJSAMP_444, 90, TJFLAG_PROGRESSIVE),
+       {to_jpeg(image, Chroma::quarter), to_jpeg(image, Chroma::full, 90, /*progressive=*/true),
         cmyk_jpeg(9, 9, {1, 2, 3, 4}), to_png(image)}) {
     ASSERT_EQ(refusal(whole), "");
     for (size_t size = 0; size < whole.size(); ++size)
@@ -165,8 +233,8 @@ TEST(DamagedImage, PngWithAnyBitFlippedIsRefused) {
 
 TEST(DamagedImage, JpegWithAnyBitFlippedIsRefusedOrHasThePixelsOfItsHeader) {
   int refused = 0;
-  for (const int flags : {0, TJFLAG_PROGRESSIVE}) {
-    const std::string jpeg = to_jpeg(soft_image(17, 19), TJSAMP_420, 90, flags);
+  for (const bool progressive : {false, true}) {
+    const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter, 90, progressive);
     for (size_t bit = 0; bit < jpeg.size() * 8; ++bit) {
       std::string flipped = jpeg;
       flipped[bit / 8] ^= 1 << bit % 8;
@@ -181,8 +249,38 @@ TEST(DamagedImage, JpegWithAnyBitFlippedIsRefusedOrHasThePixelsOfItsHeader) {
   EXPECT_GT(refused, 1000);
 }
 
+TEST(DamagedImage, IsRefusedForTheSameReasonWhereOnlyAPartIsWanted) {
+  int refused = 0;
+  for (const Chroma chroma : {Chroma::quarter, Chroma::half_cols, Chroma::none}) {
+    const std::string jpeg = to_jpeg(soft_image(50, 70), chroma);
+    const auto part_refusal = [](const std::string& bytes, const Box& box) {
+      ImagePart part;
+      return message_of([&] { decode_part(bytes, "the.file", kFullSize, box, part); });
+    };
+    const auto check = [&](const std::string& damaged) {
+      const std::string whole = refusal(damaged);
+      refused += !whole.empty();
+      ASSERT_EQ(part_refusal(damaged, {0, 0, 4, 4}), whole);
+      ASSERT_EQ(part_refusal(damaged, {30, 40, 5, 6}), whole);
+    };
+    for (size_t size = 2; size < jpeg.size(); ++size) check(jpeg.substr(0, size));
+    for (size_t byte = 2; byte < jpeg.size(); ++byte)
+      for (const int change : {0x01, 0x40, 0xFF}) {
+        std::string damaged = jpeg;
+        damaged[byte] ^= change;
+        check(damaged);
+      }
+  }
+  EXPECT_GT(refused, 2000);
+}
+
+TEST(DamagedImage, JpegInMoreThan500ScansIsRefused) {
+  EXPECT_EQ(refusal(jpeg_in_scans(500)), "");
+  EXPECT_THAT(refusal(jpeg_in_scans(501)), HasSubstr("more than 500 scans"));
+}
+
 TEST(DamagedImage, LeavesTheNextPictureAlone) {
-  const std::string jpeg = to_jpeg(soft_image(17, 19), TJSAMP_420);
+  const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter);
   const RgbImage expected = decode_image(jpeg, "a.jpg");
   for (size_t byte = 2; byte < jpeg.size(); ++byte) {
     std::string damaged = jpeg;
@@ -193,7 +291,7 @@ TEST(DamagedImage, LeavesTheNextPictureAlone) {
 }
 
 TEST(DamagedImage, JpegWithoutItsTablesDoesNotTakeThoseOfThePictureBefore) {
-  const std::string jpeg = to_jpeg(soft_image(17, 19), TJSAMP_420);
+  const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter);
   std::string without = jpeg;
   for (size_t at; (at = without.find("\xFF\xDB")) != std::string::npos;)
     without[at + 1] = '\xE5';  // a segment for applications, which is skipped
@@ -235,7 +333,7 @@ std::string with_jpeg_size(std::string jpeg, int rows, int cols) {
 }
 
 TEST(DamagedImage, JpegThatLiesAboutItsSizeIsRefused) {
-  const std::string jpeg = to_jpeg(soft_image(17, 19), TJSAMP_420);
+  const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter);
   EXPECT_NE(refusal(with_jpeg_size(jpeg, 0, 19)), "");
   EXPECT_NE(refusal(with_jpeg_size(jpeg, 65535, 65535)), "");
   EXPECT_THAT(refusal(with_jpeg_size(jpeg, 65000, 65000)), HasSubstr("wanted at most 100000000"));
@@ -261,8 +359,8 @@ TEST(DamagedImage, NoSmallFileTakesMoreThan64Megabytes) {
   RawPng png{2000, 2000, 8, 2, {"abc"}, "", ""};
   const RgbImage small = soft_image(17, 19);
   const std::vector<std::string> files{
-      png.bytes(), with_jpeg_size(to_jpeg(small, TJSAMP_444), 2000, 2000),
-      with_jpeg_size(to_jpeg(small, TJSAMP_444, 90, TJFLAG_PROGRESSIVE), 2000, 2000),
+      png.bytes(), with_jpeg_size(to_jpeg(small, Chroma::full), 2000, 2000),
+      with_jpeg_size(to_jpeg(small, Chroma::full, 90, /*progressive=*/true), 2000, 2000),
       with_jpeg_size(cmyk_jpeg(17, 19, {9, 8, 7, 6}), 2000, 2000)};
   for (const std::string& file : files) {
     ASSERT_LT(file.size(), 5000u);

@@ -1,7 +1,6 @@
 #include "translution/data/image_folder.h"
 
 #include <gmock/gmock.h>
-#include <turbojpeg.h>
 
 #include <numeric>
 #include <set>
@@ -26,7 +25,7 @@ void write_classes(const TemporaryFolder& folder, const std::string& below, int 
       });
       const bool png = ++number % 3 == 0;
       folder.write(join(below, name, "/", i, png ? ".png" : ".JPEG"),
-                   png ? to_png(image) : to_jpeg(image, TJSAMP_420));
+                   png ? to_png(image) : to_jpeg(image, Chroma::quarter));
     }
 }
 
@@ -149,7 +148,7 @@ TEST(ImageFolder, MixesBatchesByTheirIndex) {
 // Every way in which we break images.
 std::vector<std::string> broken_files() {
   const RgbImage image = varied_image(20, 30);
-  const std::string jpeg = to_jpeg(image, TJSAMP_420), png = to_png(image);
+  const std::string jpeg = to_jpeg(image, Chroma::quarter), png = to_png(image);
   std::vector<std::string> files{"", "only text\n", std::string(500, '\0')};
   for (const std::string& whole : {jpeg, png})
     for (const double share : {0.1, 0.5, 0.9, 0.99})

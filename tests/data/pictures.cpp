@@ -1,12 +1,14 @@
 #include "tests/data/pictures.h"
 
-#include <turbojpeg.h>
-#include <zlib.h>
-
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
+
+// After <cstdio>, which the first needs.
+#include <jpeglib.h>
+#include <zlib.h>
 
 #include "translution/core/error.h"
 
@@ -20,19 +22,40 @@ std::string big_endian(uint32_t value) {
           static_cast<char>(value >> 8), static_cast<char>(value)};
 }
 
-std::string compress_pixels(const uint8_t* pixels, int rows, int cols, int format, int subsampling,
-                            int quality, int flags) {
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-  const tjhandle handle = tjInitCompress();
-  const int failed = tjCompress2(handle, pixels, cols, 0, rows, format, &bytes, &size, subsampling,
-                                 quality, flags);
-  const std::string jpeg(reinterpret_cast<const char*>(bytes), failed ? 0 : size);
-  tjFree(bytes);
-  tjDestroy(handle);
-  ensure(!failed, "TurboJPEG cannot write a picture");
-  return jpeg;
-}
+// Any mistake ends the test program, with libjpeg's message.
+struct JpegWriter : jpeg_compress_struct {
+  JpegWriter(int rows, int cols, J_COLOR_SPACE colours, int channels) {
+    err = jpeg_std_error(&errors_);
+    jpeg_create_compress(this);
+    jpeg_mem_dest(this, &bytes_, &size_);
+    image_height = rows, image_width = cols;
+    in_color_space = colours, input_components = channels;
+    jpeg_set_defaults(this);
+  }
+  ~JpegWriter() {
+    jpeg_destroy_compress(this);
+    std::free(bytes_);
+  }
+  // Of the first channel, relative to the others.
+  void set_sampling(int across, int down) {
+    for (int c = 0; c < num_components; ++c)
+      comp_info[c].h_samp_factor = comp_info[c].v_samp_factor = 1;
+    comp_info[0].h_samp_factor = across, comp_info[0].v_samp_factor = down;
+  }
+  std::string write(const std::vector<uint8_t>& pixels) {
+    jpeg_start_compress(this, TRUE);
+    auto* row = const_cast<JSAMPROW>(pixels.data());
+    for (; next_scanline < image_height; row += image_width * input_components)
+      jpeg_write_scanlines(this, &row, 1);
+    jpeg_finish_compress(this);
+    return {reinterpret_cast<const char*>(bytes_), size_};
+  }
+
+ private:
+  jpeg_error_mgr errors_{};
+  unsigned char* bytes_ = nullptr;
+  unsigned long size_ = 0;
+};
 
 }  // namespace
 
@@ -50,6 +73,14 @@ RgbImage varied_image(int rows, int cols) {
   });
 }
 
+RgbImage noise_image(int rows, int cols) {
+  uint32_t state = 1;
+  return make_image(rows, cols, [&](int, int, int) {
+    state = state * 1664525 + 1013904223;
+    return state >> 24;
+  });
+}
+
 RgbImage flat_image(int rows, int cols, uint8_t value) {
   return make_image(rows, cols, [=](int, int, int) { return value; });
 }
@@ -58,15 +89,36 @@ const uint8_t* pixel(const RgbImage& image, int row, int col) {
   return &image.pixels.at((static_cast<size_t>(row) * image.cols + col) * 3);
 }
 
-std::string to_jpeg(const RgbImage& image, int subsampling, int quality, int flags) {
-  return compress_pixels(image.pixels.data(), image.rows, image.cols, TJPF_RGB, subsampling,
-                         quality, flags);
+std::string to_jpeg(const RgbImage& image, Chroma chroma, int quality, bool progressive) {
+  JpegWriter writer(image.rows, image.cols, JCS_RGB, 3);
+  jpeg_set_quality(&writer, quality, TRUE);
+  if (chroma == Chroma::none) jpeg_set_colorspace(&writer, JCS_GRAYSCALE);
+  writer.set_sampling(chroma == Chroma::half_cols || chroma == Chroma::quarter ? 2 : 1,
+                      chroma == Chroma::half_rows || chroma == Chroma::quarter ? 2 : 1);
+  if (progressive) jpeg_simple_progression(&writer);
+  return writer.write(image.pixels);
+}
+
+std::string jpeg_in_scans(int scans) {
+  const jpeg_scan_info one_channel_each[] = {
+      {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+  JpegWriter writer(16, 16, JCS_RGB, 3);
+  writer.scan_info = one_channel_each, writer.num_scans = 3;
+  const std::string jpeg = writer.write(flat_image(16, 16, 80).pixels);
+  const size_t last = jpeg.rfind("\xFF\xDA"), end = jpeg.size() - 2;
+  std::string longer = jpeg.substr(0, end);
+  for (int scan = 3; scan < scans; ++scan) longer += jpeg.substr(last, end - last);
+  return longer + jpeg.substr(end);
 }
 
 std::string cmyk_jpeg(int rows, int cols, const std::vector<uint8_t>& inks) {
   std::vector<uint8_t> pixels;
   for (int i = 0; i < rows * cols; ++i) pixels.insert(pixels.end(), inks.begin(), inks.end());
-  return compress_pixels(pixels.data(), rows, cols, TJPF_CMYK, TJSAMP_444, 100, 0);
+  JpegWriter writer(rows, cols, JCS_CMYK, 4);
+  jpeg_set_colorspace(&writer, JCS_YCCK);
+  jpeg_set_quality(&writer, 100, TRUE);
+  writer.set_sampling(1, 1);
+  return writer.write(pixels);
 }
 
 std::string to_png(const RgbImage& image) {

@@ -13,11 +13,23 @@ namespace translution {
 RgbImage make_image(int rows, int cols, const std::function<int(int, int, int)>& f);
 /// Every pixel has another colour, nothing is symmetric.
 RgbImage varied_image(int rows, int cols);
+/// Nothing is like its neighbours.
+RgbImage noise_image(int rows, int cols);
 RgbImage flat_image(int rows, int cols, uint8_t value);
 const uint8_t* pixel(const RgbImage& image, int row, int col);
 
-/// As TurboJPEG writes it: a TJSAMP and flags, such as TJFLAG_PROGRESSIVE.
-std::string to_jpeg(const RgbImage& image, int subsampling, int quality = 95, int flags = 0);
+/// How much of the colour a JPEG keeps.
+enum class Chroma {
+  full,       ///< 4:4:4
+  half_cols,  ///< 4:2:2
+  half_rows,  ///< 4:4:0
+  quarter,    ///< 4:2:0
+  none        ///< grey
+};
+std::string to_jpeg(const RgbImage& image, Chroma chroma, int quality = 95,
+                    bool progressive = false);
+/// A small one in which the last of three scans comes again and again.
+std::string jpeg_in_scans(int scans);
 /// One flat colour in inks, as an Adobe CMYK file stores them.
 std::string cmyk_jpeg(int rows, int cols, const std::vector<uint8_t>& inks);
 std::string to_png(const RgbImage& image);

@@ -18,7 +18,7 @@ program=$(echo "$packages"/translution_*.deb) development=$(echo "$packages"/lib
 
 echo "dependencies: those of the libraries that are linked, and the other package"
 needs=$(dpkg-deb -f "$program" Depends)
-for library in libtorch libc6 libgomp1 libstdc++6 libfmt zlib1g libpcre2 libopencv libturbojpeg; do
+for library in libtorch libc6 libgomp1 libstdc++6 libfmt zlib1g libpcre2 libopencv libjpeg62-turbo; do
   expect "(^|, )${library//+/\\+}" "$needs"
 done
 version=$(dpkg-deb -f "$program" Version)

@@ -24,19 +24,19 @@ int needed(int size, double part, int whole) {
   return static_cast<int>(std::ceil(size * whole / part - kRounding));
 }
 
-// Decodes no larger than the box needs for `size` pixels a side.
+// Decodes no more than the box, and that no larger than it needs for `size` pixels a side.
 RgbImage cut(std::string_view bytes, const std::string& name, const ImageSize& picture,
              const Box& box, int size, bool mirrored) {
   const ImageSize at_least{needed(size, box.rows, picture.rows),
                            needed(size, box.cols, picture.cols)};
   // Kept by every worker, since new memory for each picture would have to be fetched and cleared.
-  thread_local RgbImage image;
-  decode_image(bytes, name, at_least, image);
-  const double down = static_cast<double>(image.rows) / picture.rows;
-  const double across = static_cast<double>(image.cols) / picture.cols;
+  thread_local ImagePart part;
+  decode_part(bytes, name, at_least, box_read(box, size, size), part);
+  const double down = static_cast<double>(part.whole.rows) / picture.rows;
+  const double across = static_cast<double>(part.whole.cols) / picture.cols;
   const Box scaled{box.top * down, box.left * across, box.rows * down, box.cols * across};
-  RgbImage result = resample(image, scaled, size, size, mirrored);
-  if (image.pixels.size() > kMostKept) image = {};
+  RgbImage result = resample(part, scaled, size, size, mirrored);
+  if (part.image.pixels.size() > kMostKept) part = {};
   return result;
 }
 

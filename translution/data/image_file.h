@@ -23,6 +23,18 @@ struct RgbImage {
 /// 100 megapixels, a side over 65500, and more pixels than so few bytes plausibly hold.
 ImageSize image_size(std::string_view bytes, const std::string& name);
 
+/// A part of a picture, in its pixels, which may be cut through.
+struct Box {
+  double top = 0, left = 0, rows = 0, cols = 0;
+};
+
+/// What has been decoded of a picture, and where it lies.
+struct ImagePart {
+  RgbImage image;
+  ImageSize whole;        ///< the picture's size at the scale of the image
+  int top = 0, left = 0;  ///< where the image begins in it
+};
+
 constexpr ImageSize kFullSize{std::numeric_limits<int>::max(), std::numeric_limits<int>::max()};
 
 /// The picture as RGB: grey, palette and 16 bits are converted, CMYK is taken as Adobe's
@@ -33,9 +45,11 @@ constexpr ImageSize kFullSize{std::numeric_limits<int>::max(), std::numeric_limi
 RgbImage decode_image(std::string_view bytes, const std::string& name,
                       ImageSize at_least = kFullSize);
 
-/// The same into an image that there is, so that its memory serves again.
-void decode_image(std::string_view bytes, const std::string& name, ImageSize at_least,
-                  RgbImage& image);
+/// The same of the pixels that `wanted` touches, a box in the picture at its full size. They are
+/// exactly those of the whole picture; more may come around them, which need not be. All bytes are
+/// read, so that damage is found outside the box too. The memory of `part` serves again.
+void decode_part(std::string_view bytes, const std::string& name, ImageSize at_least,
+                 const Box& wanted, ImagePart& part);
 
 RgbImage read_image(const std::string& path);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "translution/core/error.h"
 #include "translution/data/wide.h"
 
 namespace translution {
@@ -110,24 +111,45 @@ void round_values(const float* row, int values, uint8_t* __restrict out) {
   for (int x = 0; x < values; ++x) out[x] = static_cast<uint8_t>(static_cast<int>(row[x] + 0.5f));
 }
 
-}  // namespace
-
-RgbImage resample(const RgbImage& image, const Box& box, int rows, int cols, bool mirrored) {
-  const Taps down = make_taps(image.rows, box.top, box.rows, rows);
-  Taps across = make_taps(image.cols, box.left, box.cols, cols);
-  const int left = across.first.front(), right = across.first.back() + across.count;
+RgbImage resample_at(const RgbImage& image, const ImageSize& whole, int top, int left,
+                     const Box& box, int rows, int cols, bool mirrored) {
+  const Taps down = make_taps(whole.rows, box.top, box.rows, rows);
+  Taps across = make_taps(whole.cols, box.left, box.cols, cols);
+  const int first = across.first.front(), end = across.first.back() + across.count;
+  require(down.first.front() >= top && down.first.back() + down.count <= top + image.rows &&
+              first >= left && end <= left + image.cols,
+          "resample: the box reaches beyond the image");
   if (mirrored) mirror(&across);
   const size_t stride = static_cast<size_t>(image.cols) * 3;
-  const int values = (right - left) * 3;
+  const int values = (end - first) * 3;
   std::vector<float> tall(values + 1), mixed(cols * 3 + 1);
   RgbImage result{rows, cols, std::vector<uint8_t>(static_cast<size_t>(rows) * cols * 3)};
   for (int r = 0; r < rows; ++r) {
-    const uint8_t* source = image.pixels.data() + down.first[r] * stride + left * 3;
+    const uint8_t* source = &image.pixels[(down.first[r] - top) * stride + (first - left) * 3];
     mix_rows(source, stride, down.of(r), down.count, values, tall.data());
-    mix_columns(tall.data(), left, across, mixed.data());
+    mix_columns(tall.data(), first, across, mixed.data());
     round_values(mixed.data(), cols * 3, result.pixels.data() + static_cast<size_t>(r) * cols * 3);
   }
   return result;
+}
+
+}  // namespace
+
+RgbImage resample(const RgbImage& image, const Box& box, int rows, int cols, bool mirrored) {
+  return resample_at(image, {image.rows, image.cols}, 0, 0, box, rows, cols, mirrored);
+}
+
+RgbImage resample(const ImagePart& part, const Box& box, int rows, int cols, bool mirrored) {
+  return resample_at(part.image, part.whole, part.top, part.left, box, rows, cols, mirrored);
+}
+
+// With a step of s >= 1 pixels, 2s + 1 taps at most begin up to s/2 + 1/2 before the box and end up
+// to s/2 + 3/2 behind it; at an edge of the image all may be moved by as much as they stick out.
+// Together that is s + 2; and 3 with two taps where s < 1.
+Box box_read(const Box& box, int rows, int cols) {
+  const double down = 3 * std::max(1.0, box.rows / rows);
+  const double across = 3 * std::max(1.0, box.cols / cols);
+  return {box.top - down, box.left - across, box.rows + 2 * down, box.cols + 2 * across};
 }
 
 }  // namespace translution
