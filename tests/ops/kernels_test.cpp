@@ -96,13 +96,13 @@ TEST(Kernels, GiveTheSameBitsOnAnyNumberOfThreads) {
   at::set_num_threads(before);
 }
 
-// Output and gradients of the core op, side by side.
+// Gradients of all terms of the core op, and its output.
 std::vector<at::Tensor> results(const TermsCase& c) {
   Inputs inputs;
   std::vector<at::Tensor> list;
   for (const auto& [name, tensor] : c.inputs())
     list.push_back(inputs[name] = tensor.clone().requires_grad_(true));
-  auto random = generator("many samples");
+  auto random = generator("weights of the output");
   const auto out = c.run(inputs);
   auto all = torch::autograd::grad({(out * normal(out.sizes(), random)).sum()}, list);
   all.push_back(out.detach());
@@ -125,12 +125,8 @@ TEST(Kernels, AgreeWithThePortablePathOnManySamples) {
 
 // FLOPs of the kernels' products in forward and backward of the core op.
 int64_t flops(const TermsCase& c) {
-  Inputs inputs;
-  std::vector<at::Tensor> list;
-  for (const auto& [name, tensor] : c.inputs())
-    list.push_back(inputs[name] = tensor.clone().requires_grad_(true));
   const auto before = kernels::gemm_flops();
-  torch::autograd::grad({c.run(inputs).sum()}, list);
+  results(c);
   return kernels::gemm_flops() - before;
 }
 

@@ -121,11 +121,11 @@ void SmallGemm<T>::operator()(const T* a, const T* b, T* c) {
 template class SmallGemm<float>;
 template class SmallGemm<double>;
 
-bool has_small_gemm() {
+int64_t small_gemm_limit() {
 #ifdef TRANSLUTION_HAS_XSMM
-  return true;
+  return kNarrow;
 #else
-  return false;
+  return 0;
 #endif
 }
 

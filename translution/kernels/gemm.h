@@ -35,8 +35,9 @@ class SmallGemm {
   int64_t made_ = 0;
 };
 
-/// Does this build make code for small products, so that many of them are as fast as a large one?
-bool has_small_gemm();
+/// Below so many channels, many small products are faster than one large; 0 in a build without the
+/// library that makes code for them.
+int64_t small_gemm_limit();
 
 /// FLOPs of all products since the program started: 2*m*n*k each.
 int64_t gemm_flops();

@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kWideHead = 32;
 
 enum Room { kGather, kQuery, kKey, kQueryGradient, kKeyGradient, kProduct, kRooms };
-enum Small { kEncode, kTableGradient, kFeatureGradient, kSmalls };
+enum Product { kEncode, kTableGradient, kFeatureGradient, kSmalls };
 
 bool consecutive(const std::vector<int64_t>& tokens) {
   for (size_t t = 1; t < tokens.size(); ++t)

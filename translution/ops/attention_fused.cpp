@@ -11,9 +11,7 @@
 namespace translution {
 namespace {
 
-// Relative rows of fewer channels are narrow; with this many samples a vector is full of them.
-constexpr int64_t kNarrow = 64;
-constexpr int64_t kLeastLanes = 16;
+constexpr int64_t kLeastLanes = 16;  // so many samples fill a vector
 
 std::vector<int64_t> slots_of_pairs(const AttentionSetting& setting, const AttentionSizes& size) {
   if (!setting.runs.defined()) return {};
@@ -46,8 +44,8 @@ FusedCall::FusedCall(const AttentionTerms& terms, const AttentionSetting& settin
       options((terms.q.defined() ? terms.q : terms.rel_q).options()),
       slots(slots_of_pairs(setting, size)),
       open(open_pairs(slots, setting, size)),
-      batch_last_(pairwise() && kernels::has_small_gemm() && size.batch >= kLeastLanes &&
-                  relative_width() < kNarrow) {}
+      batch_last_(pairwise() && size.batch >= kLeastLanes &&
+                  relative_width() < kernels::small_gemm_limit()) {}
 
 int64_t FusedCall::relative_width() const {
   int64_t width = 1;

@@ -115,7 +115,7 @@ std::vector<T> FusedSoftmax<T>::position_less_own(const at::Tensor& p, const at:
     T own;
     ops.heads.dots(data<T>(d) + row * N, data<T>(p) + row * N, 1, 1, N, &own);
     ops.heads.dots(data<T>(d) + row * N, data<T>(position_) + row % position_rows * N, 1, 1, N,
-                  &sums[row]);
+                   &sums[row]);
     sums[row] -= own;
   });
   return sums;
