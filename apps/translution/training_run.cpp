@@ -24,7 +24,8 @@ std::atomic<bool> stop_requested{false};
 // What must not change when a run is resumed.
 SettingTexts run_texts(const TrainingSettings& settings) {
   auto texts = model_texts(settings.model);
-  for (auto& entry : texts_of(data_settings(), settings.data)) texts.push_back(entry);
+  for (auto& entry : texts_of(data_settings(), settings.data, Which::learned))
+    texts.push_back(entry);
   texts.emplace_back("seed", std::to_string(settings.train.seed));
   texts.emplace_back("batch", std::to_string(settings.train.batch));
   return texts;

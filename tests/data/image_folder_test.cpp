@@ -225,8 +225,8 @@ TEST(BrokenImages, StopTheRunWhenThereAreTooMany) {
   EXPECT_EQ(message(0.1), "");  // 6 of 66
   EXPECT_THAT(message(0.01),    // five are always allowed
               HasSubstr(folder.path() +
-                        ": 6 of 66 images (9.09091 %) are broken, allowed are 5; the "
-                        "first: " +
+                        ": 6 of 66 images (9.09091 %) are broken, allowed are 5 (raise "
+                        "max-broken, or mend them); the first: " +
                         cat + "0.jpg: is neither"));
   EXPECT_THAT(message(0.01), HasSubstr("; " + cat + "2.jpg: is neither"));
   EXPECT_THAT(message(0), HasSubstr("1 of 66 images"));

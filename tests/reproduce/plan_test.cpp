@@ -95,7 +95,8 @@ TEST(Plan, OtherSettingsAndSeedsHaveOtherNamesAndTheCourseOfARunHasNone) {
   };
   PlanRequest request{"mnist", Budget::desk, {"2"}};
   const auto usual = names(request);
-  request.settings = {{"log-every", "7"}, {"save-every", "9"}, {"workers", "0"}};
+  request.settings = {
+      {"log-every", "7"}, {"save-every", "9"}, {"workers", "0"}, {"max-broken", "0.1"}};
   EXPECT_EQ(names(request), usual);
   request.settings = {{"epochs", "6"}};
   EXPECT_NE(names(request), usual);

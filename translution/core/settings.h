@@ -52,6 +52,7 @@ struct Setting {
   std::string wants, help;
   std::function<void(Options&, const Value&)> set;
   std::function<std::string(const Options&)> get;  ///< empty text: left to the default
+  bool of_the_run = false;  ///< changes how a run goes, not what it learns; free when it goes on
 };
 
 template <typename Options>
@@ -63,11 +64,15 @@ struct SettingGroup {
 /// Names with texts, in order.
 using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
+enum class Which { all, learned };  ///< settings; `learned`: those that decide what is learned
+
 template <typename Options>
-SettingTexts texts_of(const std::vector<SettingGroup<Options>>& groups, const Options& options) {
+SettingTexts texts_of(const std::vector<SettingGroup<Options>>& groups, const Options& options,
+                      Which which = Which::all) {
   SettingTexts texts;
   for (const auto& group : groups)
     for (const auto& setting : group.settings) {
+      if (which == Which::learned && setting.of_the_run) continue;
       auto text = setting.get(options);
       if (!text.empty()) texts.emplace_back(setting.name, std::move(text));
     }

@@ -88,7 +88,7 @@ void BrokenImages::add(int64_t image, const std::string& why) {
   for (size_t i = 0; i < lines_.size() && i < 3; ++i) first += (i > 0 ? "; " : "") + lines_[i];
   throw std::runtime_error(join(folder_, ": ", count, " of ", images_, " images (",
                                 100.0 * count / images_, " %) are broken, allowed are ", allowed_,
-                                "; the first: ", first));
+                                " (raise max-broken, or mend them); the first: ", first));
 }
 
 std::vector<std::string> BrokenImages::lines() const {

@@ -54,7 +54,11 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
          [](const DataOptions& o) { return names_text(o.eval_on); }},
         limit("train-limit", "take only the first N samples; 0: all (0)",
               &DataOptions::train_limit),
-        limit("eval-limit", "the same for evaluation (0)", &DataOptions::eval_limit)}}};
+        limit("eval-limit", "the same for evaluation (0)", &DataOptions::eval_limit),
+        {"max-broken", "SHARE", "of a folder's images that may be broken, 0 to 0.5 (0.01)",
+         [](DataOptions& o, const Value& v) { o.max_broken = v.real(0, 0.5); },
+         [](const DataOptions& o) { return number_text(o.max_broken); },
+         /*of_the_run=*/true}}}};
   return groups;
 }
 

@@ -121,6 +121,7 @@ DataSource open_folders(const DataOptions& options, const std::string& directory
   folder.seed = seed_for(options, kTrainPlaces);
   folder.mix = MixOptions();
   folder.report_broken = options.report;
+  folder.max_broken_share = options.max_broken;
   auto folders = open_image_folders(directory, folder);
   DataSource source;
   source.classes = folders.train->classes();

@@ -39,6 +39,7 @@ struct DataOptions {
   int64_t length = 0;                                   ///< text: tokens that a model sees at once
   int64_t train_limit = 0;                              ///< take only the first so many; 0: all
   int64_t eval_limit = 0;
+  double max_broken = 0.01;  ///< image folders: share of broken images at which a run stops
 };
 
 struct EvaluationSet {

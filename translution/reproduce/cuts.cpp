@@ -1,7 +1,5 @@
 #include "translution/reproduce/cuts.h"
 
-#include <algorithm>
-#include <iterator>
 #include <stdexcept>
 
 #include "translution/core/error.h"
@@ -42,10 +40,11 @@ void add_length(const TrainOptions& whole, const Training& training, Cuts& cuts)
 }
 
 void add_settings(const TrainOptions& whole, const TrainOptions& train, Cuts& cuts) {
-  const auto theirs = texts_of(train_settings(), whole), ours = texts_of(train_settings(), train);
+  const auto theirs = texts_of(train_settings(), whole, Which::learned);
+  const auto ours = texts_of(train_settings(), train, Which::learned);
   for (size_t s = 0; s < ours.size(); ++s) {
     const auto& name = ours[s].first;
-    if (is_about_the_run(name) || name == "steps" || name == "epochs" || name == "seed") continue;
+    if (name == "steps" || name == "epochs" || name == "seed") continue;
     if (ours[s].second != theirs[s].second)
       cuts.texts.push_back(join(name, " ", ours[s].second, " instead of ", theirs[s].second));
   }
@@ -63,12 +62,6 @@ PaperData paper_data(Subject subject) {
       return {"OpenWebText", {56472388, 27725, 0, 0, {}, 50257}};  // windows of 160 tokens
   }
   throw std::logic_error("paper_data: a subject without a case");
-}
-
-bool is_about_the_run(const std::string& setting) {
-  constexpr const char* kNames[] = {"log-every", "eval-every", "save-every",
-                                    "keep",      "workers",    "accumulate"};
-  return std::find(std::begin(kNames), std::end(kNames), setting) != std::end(kNames);
 }
 
 std::vector<std::string> cuts_of(const ModelOptions& paper, const Training& training,

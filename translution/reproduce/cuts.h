@@ -19,7 +19,4 @@ PaperData paper_data(Subject subject);
 std::vector<std::string> cuts_of(const ModelOptions& paper, const Training& training,
                                  const DataFacts& facts);
 
-/// Is this setting only about how a run goes on, and not about what comes out?
-bool is_about_the_run(const std::string& setting);
-
 }  // namespace translution

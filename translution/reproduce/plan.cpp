@@ -192,9 +192,8 @@ double known_share(Method method) {
 
 SettingTexts Training::texts() const {
   auto all = model_texts(model);
-  for (auto& entry : texts_of(data_settings(), data)) all.push_back(entry);
-  for (auto& entry : texts_of(train_settings(), train))
-    if (!is_about_the_run(entry.first)) all.push_back(entry);
+  for (auto& entry : texts_of(data_settings(), data, Which::learned)) all.push_back(entry);
+  for (auto& entry : texts_of(train_settings(), train, Which::learned)) all.push_back(entry);
   all.emplace_back("seed", std::to_string(train.seed));
   return all;
 }

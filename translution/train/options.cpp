@@ -16,6 +16,11 @@ Setting<TrainOptions> whole(const char* name, std::string help, int64_t TrainOpt
           [=](const TrainOptions& o) { return std::to_string(o.*field); }};
 }
 
+Setting<TrainOptions> of_the_run(Setting<TrainOptions> setting) {
+  setting.of_the_run = true;
+  return setting;
+}
+
 Setting<TrainOptions> real(const char* name, std::string help, double TrainOptions::*field,
                            double most) {
   return {name, "X", std::move(help),
@@ -29,8 +34,9 @@ SettingGroup<TrainOptions> length_group() {
            whole("steps", "updates of the weights, instead of epochs; 0: by epochs (0)",
                  &TrainOptions::steps, 0),
            whole("batch", "samples of an update (256)", &TrainOptions::batch, 1),
-           whole("accumulate", "parts in which a batch is worked through, to save memory (1)",
-                 &TrainOptions::accumulate, 1)}};
+           of_the_run(whole("accumulate",
+                            "parts in which a batch is worked through, to save memory (1)",
+                            &TrainOptions::accumulate, 1))}};
 }
 
 SettingGroup<TrainOptions> optimizer_group() {
@@ -49,19 +55,20 @@ SettingGroup<TrainOptions> optimizer_group() {
 }
 
 SettingGroup<TrainOptions> run_group() {
-  return {
-      "Run",
-      {{"seed", "N", "of weights, order, places and dropout (0)",
-        [](TrainOptions& o, const Value& v) { o.seed = v.number(0, kMost); },
-        [](const TrainOptions& o) { return std::to_string(o.seed); }},
-       whole("log-every", "steps between two lines of the log (20)", &TrainOptions::log_every, 1),
-       whole("eval-every", "steps between evaluations; 0: after every epoch (0)",
-             &TrainOptions::eval_every, 0),
-       whole("save-every", "steps between checkpoints; 0: after every epoch (0)",
-             &TrainOptions::save_every, 0),
-       whole("keep", "newest checkpoints kept, beside the best (3)", &TrainOptions::keep, 1),
-       whole("workers", "threads that load data; 0: none of their own (1)", &TrainOptions::workers,
-             0)}};
+  return {"Run",
+          {{"seed", "N", "of weights, order, places and dropout (0)",
+            [](TrainOptions& o, const Value& v) { o.seed = v.number(0, kMost); },
+            [](const TrainOptions& o) { return std::to_string(o.seed); }},
+           of_the_run(whole("log-every", "steps between two lines of the log (20)",
+                            &TrainOptions::log_every, 1)),
+           of_the_run(whole("eval-every", "steps between evaluations; 0: after every epoch (0)",
+                            &TrainOptions::eval_every, 0)),
+           of_the_run(whole("save-every", "steps between checkpoints; 0: after every epoch (0)",
+                            &TrainOptions::save_every, 0)),
+           of_the_run(whole("keep", "newest checkpoints kept, beside the best (3)",
+                            &TrainOptions::keep, 1)),
+           of_the_run(whole("workers", "threads that load data; 0: none of their own (1)",
+                            &TrainOptions::workers, 0))}};
 }
 
 }  // namespace
