@@ -113,6 +113,19 @@ TEST_F(CollectedResults, ReplaceTheSameRowsAndKeepTheOthers) {
   EXPECT_EQ(both.rows[1].one_step->parameters, 7);
 }
 
+TEST_F(CollectedResults, KeepRowsThatWereTrainedInAnotherWay) {
+  const auto older = finished({0.9});
+  auto longer = make_plan({"mnist", Budget::desk, {"1"}, {0}, "", {{"epochs", "10"}}}, kDigits);
+  for (const auto& training : longer.trainings)
+    put_log(runs_.path(), training, training.steps, 0.95);
+  const auto merged = merge_results(older, collect(longer));
+  ASSERT_EQ(merged.rows.size(), 2);
+  EXPECT_EQ(merged.rows[0].cuts.front(), "10 of 20 passes");
+  EXPECT_EQ(merged.rows[0].figures[1].ours, 95.0);
+  EXPECT_EQ(merged.rows[1].cuts.front(), "5 of 20 passes");
+  EXPECT_EQ(merged.rows[1].figures[1].ours, 90.0);
+}
+
 // ------------------------------------------------------------------------------------ Markdown
 
 using MarkdownTable = CollectedResults;
@@ -136,8 +149,31 @@ TEST_F(MarkdownTable, SaysWhatIsNotFinished) {
 
 TEST_F(MarkdownTable, SaysWhichOrdersAreOpen) {
   EXPECT_THAT(markdown_table(finished({0.93, 0.9731, 0.9735})),
-              HasSubstr("Within a point of each other with one seed, so that their order is "
-                        "open:\n\n- static → static %: rows 2 and 3\n"));
+              HasSubstr("Within a point of each other, with one seed or with seeds that overlap, "
+                        "so that their order is open:\n\n- static → static %: rows 2 and 3\n"));
+}
+
+TEST_F(MarkdownTable, OpensNoOrderOfRowsTrainedInDifferentWays) {
+  auto results = finished({0.93, 0.9731, 0.9735});
+  results.rows[2].cuts.front() = "1 of 20 passes";
+  EXPECT_THAT(markdown_table(results), Not(HasSubstr("order is open")));
+  results.rows[1].cuts.front() = "1 of 20 passes";
+  EXPECT_THAT(markdown_table(results), HasSubstr("rows 2 and 3 (1 of 20 passes)\n"));
+}
+
+TEST_F(MarkdownTable, HasTheMeansOfSeveralSeeds) {
+  auto results = finished({0.96, 0.97});
+  const auto more = finished({0.968, 0.977});
+  for (auto row : more.rows) {
+    row.seed = 1;
+    results.rows.push_back(row);
+  }
+  const auto text = markdown_table(results);
+  EXPECT_THAT(text, HasSubstr("`self_attention` | 2 | 96.40 (96.00 to 96.80) |"));
+  EXPECT_THAT(text, HasSubstr("`alpha_translution` | 2 | 97.35 (97.00 to 97.70) |"));
+  EXPECT_THAT(text, Not(HasSubstr("order is open"))) << "each seed of one beats all of the other";
+  results.rows[2].figures[0].ours = 97.1;
+  EXPECT_THAT(markdown_table(results), HasSubstr("- static → static %: rows 1 and 2\n"));
 }
 
 TEST_F(MarkdownTable, FillsInADocumentBetweenMarks) {

@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <sstream>
 
 #include "translution/core/error.h"
 #include "translution/core/grouped.h"
+#include "translution/reproduce/seeds.h"
 
 namespace translution {
 namespace {
 
-constexpr double kClose = 1.0;  // points within which one seed decides nothing
 constexpr const char* kEnd = "<!-- end of results -->";
 
 // -------------------------------------------------------------------------------------- cells
@@ -43,6 +42,12 @@ std::string ours_text(const RowResult& row, const FigureResult& figure) {
 
 std::string paper_text(const FigureResult& figure) {
   return figure.paper ? fmt::format("{:.2f}", *figure.paper) : "–";
+}
+
+std::string mean_text(const std::vector<double>& values) {
+  if (values.empty()) return "–";
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return fmt::format("{:.2f} ({:.2f} to {:.2f})", mean_of(values), *least, *most);
 }
 
 std::string joined(const std::vector<std::string>& parts, const char* between) {
@@ -148,45 +153,63 @@ std::string steps_table(const Results& results) {
          line_of(std::vector<std::string>(titles.size(), "---")) + lines + "\n";
 }
 
-// -------------------------------------------------------------------------------- what is open
+// -------------------------------------------------------------------------------- several seeds
 
-bool is_final(const RowResult& row, const FigureResult& figure) {
-  return figure.ours && figure.step == run_of(row, figure).steps;
+std::string seeds_table(const std::vector<SeedGroup>& groups) {
+  std::string lines;
+  for (const auto& group : groups) {
+    if (group.seeds == 1) continue;
+    std::vector<std::string> cells = {std::to_string(group.row->number), group.row->model,
+                                      method_text(*group.row), std::to_string(group.seeds)};
+    for (const auto& values : group.values) cells.push_back(mean_text(values));
+    cells.push_back(joined(group.row->cuts, "; "));
+    lines += line_of(cells);
+  }
+  if (lines.empty()) return "";
+  std::vector<std::string> titles = {"row", "model", "method", "seeds"};
+  for (const auto& figure : groups.front().row->figures) titles.push_back(title_of(figure.name));
+  titles.push_back("cut");
+  return "Means of several seeds, and the least and the most of them:\n\n" + line_of(titles) +
+         line_of(std::vector<std::string>(titles.size(), "---")) + lines + "\n";
 }
 
-size_t seeds_of(const Results& results, size_t number) {
-  return static_cast<size_t>(
-      std::count_if(results.rows.begin(), results.rows.end(),
-                    [&](const RowResult& row) { return row.number == number && has_runs(row); }));
+// What is cut for this group and not for all of them.
+std::string special_cuts(const SeedGroup& group, const std::vector<SeedGroup>& groups) {
+  std::vector<std::string> special;
+  for (const auto& cut : group.row->cuts) {
+    const auto has = [&](const SeedGroup& other) {
+      const auto& cuts = other.row->cuts;
+      return std::find(cuts.begin(), cuts.end(), cut) != cuts.end();
+    };
+    if (!std::all_of(groups.begin(), groups.end(), has)) special.push_back(cut);
+  }
+  return special.empty() ? "" : " (" + joined(special, "; ") + ")";
 }
 
-// Rows of the same model and seed that one seed cannot tell apart in a figure.
-std::string open_orders(const Results& results, size_t figure) {
+std::string open_pairs(const std::vector<SeedGroup>& groups, size_t figure) {
   std::vector<std::string> pairs;
-  for (const auto& a : results.rows)
-    for (const auto& b : results.rows) {
-      if (a.number >= b.number || a.seed != b.seed || a.model != b.model) continue;
-      if (a.figures.size() <= figure || b.figures.size() <= figure) continue;
-      if (seeds_of(results, a.number) > 1 || seeds_of(results, b.number) > 1) continue;
-      const auto &fa = a.figures[figure], &fb = b.figures[figure];
-      if (!is_final(a, fa) || !is_final(b, fb) || fa.run == fb.run) continue;
-      if (std::abs(*fa.ours - *fb.ours) < kClose)
-        pairs.push_back(join("rows ", a.number, " and ", b.number));
+  for (auto a = groups.begin(); a != groups.end(); ++a)
+    for (auto b = a + 1; b != groups.end(); ++b) {
+      const auto &row_a = *a->row, &row_b = *b->row;
+      if (row_a.number == row_b.number || row_a.model != row_b.model || row_a.cuts != row_b.cuts)
+        continue;
+      if (row_a.figures[figure].run == row_b.figures[figure].run) continue;
+      if (is_open(a->values[figure], b->values[figure]))
+        pairs.push_back(
+            join("rows ", row_a.number, " and ", row_b.number, special_cuts(*a, groups)));
     }
-  if (pairs.empty()) return "";
   return joined(pairs, ", ");
 }
 
-std::string open_sentences(const Results& results) {
-  const auto first = std::find_if(results.rows.begin(), results.rows.end(), has_runs);
-  if (first == results.rows.end()) return "";
+std::string open_sentences(const std::vector<SeedGroup>& groups) {
   std::string text;
-  for (size_t figure = 0; figure < first->figures.size(); ++figure)
-    if (const auto pairs = open_orders(results, figure); !pairs.empty())
-      text += join("- ", title_of(first->figures[figure].name), ": ", pairs, "\n");
+  for (size_t figure = 0; !groups.empty() && figure < groups.front().values.size(); ++figure)
+    if (const auto pairs = open_pairs(groups, figure); !pairs.empty())
+      text += join("- ", title_of(groups.front().row->figures[figure].name), ": ", pairs, "\n");
   if (text.empty()) return "";
-  return "Within a point of each other with one seed, so that their order is open:\n\n" + text +
-         "\n";
+  return "Within a point of each other, with one seed or with seeds that overlap, so that their "
+         "order is open:\n\n" +
+         text + "\n";
 }
 
 std::string commands_of(const Results& results) {
@@ -216,8 +239,9 @@ std::optional<Mark> mark_in(const std::string& line) {
 }  // namespace
 
 std::string markdown_table(const Results& results) {
+  const auto groups = group_seeds(results);
   return results.title + ".\n\n" + trainings_table(results, /*details=*/true) +
-         steps_table(results) + open_sentences(results) + commands_of(results);
+         seeds_table(groups) + steps_table(results) + open_sentences(groups) + commands_of(results);
 }
 
 std::string markdown_summary(const Results& results) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <tuple>
 
 #include "translution/core/error.h"
 #include "translution/io/file.h"
@@ -91,8 +92,10 @@ std::string variant_of(const PaperTable& table, const ModelOptions& model) {
   return variant;
 }
 
+// Trained in another way it is another row, which has other runs.
 bool same_row(const RowResult& a, const RowResult& b) {
-  return a.number == b.number && a.seed == b.seed;
+  const bool alike = a.runs.empty() || b.runs.empty() || a.runs.front().name == b.runs.front().name;
+  return a.number == b.number && a.seed == b.seed && alike;
 }
 
 }  // namespace
@@ -150,7 +153,7 @@ Results merge_results(const Results& older, const Results& fresh) {
     same->one_step = step;
   }
   std::sort(merged.rows.begin(), merged.rows.end(), [](const RowResult& a, const RowResult& b) {
-    return std::pair(a.number, a.seed) < std::pair(b.number, b.seed);
+    return std::tie(a.number, a.cuts, a.seed) < std::tie(b.number, b.cuts, b.seed);
   });
   return merged;
 }

@@ -53,7 +53,7 @@ struct RowResult {
 
 struct Results {
   std::string table, title;
-  std::vector<RowResult> rows;  ///< by number and seed
+  std::vector<RowResult> rows;  ///< by number, cuts and seed
 };
 
 /// What the row is, in the paper's words.
@@ -66,8 +66,8 @@ Results collect_results(const ReproducePlan& plan, const std::string& runs,
 /// A value of a log as a figure: accuracies in percent.
 double figure_value(const std::string& metric, double logged);
 
-/// `fresh` over `older`, whose other rows stay. Trainings and the one step of a row do not replace
-/// each other.
+/// `fresh` over `older`, whose other rows stay; so do the same rows where they were trained with
+/// other settings. Trainings and the one step of a row do not replace each other.
 Results merge_results(const Results& older, const Results& fresh);
 
 nlohmann::ordered_json to_json(const Results& results);

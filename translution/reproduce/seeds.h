@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "translution/reproduce/results.h"
+
+namespace translution {
+
+/// A row of the paper as it was trained in one way, with one seed or more.
+struct SeedGroup {
+  const RowResult* row;                     ///< its first
+  size_t seeds = 0;                         ///< so many rows
+  std::vector<std::vector<double>> values;  ///< of each figure, from trainings that are finished
+};
+
+/// In the order of the results, without rows that were not trained. They point into `results`.
+std::vector<SeedGroup> group_seeds(const Results& results);
+
+double mean_of(const std::vector<double>& values);
+
+/// Do these values of two rows leave open which one is better? They do where their means lie within
+/// a point, and one of them has a single seed or their ranges overlap.
+bool is_open(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace translution
