@@ -1,0 +1,76 @@
+// The products of which a layer is made, on one thread: wide ones, those of alpha-Translution's
+// narrow relative part with the channels last, and the same with the samples last.
+
+#include <benchmark/benchmark.h>
+#include <omp.h>
+
+#include <vector>
+
+#include "translution/kernels/gemm.h"
+
+namespace translution::kernels {
+namespace {
+
+constexpr int64_t kWide = 192, kNarrow = 24;
+constexpr int64_t kTokens = 50;  // that a slot's matrix meets one after the other
+
+std::vector<float> numbers(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
+  return values;
+}
+
+void count_flops(benchmark::State& state, int64_t flops) {
+  state.counters["GFLOP/s"] = benchmark::Counter(
+      1e-9 * static_cast<double>(flops * state.iterations()), benchmark::Counter::kIsRate);
+}
+
+// All tokens of all samples by one matrix.
+void tokens_by_matrix(benchmark::State& state) {
+  const int64_t C = state.range(0), rows = kTokens * state.range(1);
+  const auto x = numbers(rows * C), table = numbers(C * C);
+  auto y = numbers(rows * C);
+  for (auto _ : state)
+    gemm<float>(false, false, rows, C, C, x.data(), C, table.data(), C, 0, y.data(), C);
+  count_flops(state, 2 * rows * C * C);
+}
+
+// The same where a token is [channels, samples].
+void matrix_by_token(benchmark::State& state) {
+  const int64_t C = kNarrow, B = state.range(0);
+  const auto x = numbers(kTokens * C * B), table = numbers(C * C);
+  auto y = numbers(kTokens * C * B);
+  SmallGemm<float> product(true, C, B, C, C, B, 0, B);
+  for (auto _ : state)
+    for (int64_t t = 0; t < kTokens; ++t)
+      product(table.data(), x.data() + t * C * B, y.data() + t * C * B);
+  count_flops(state, 2 * kTokens * C * C * B);
+}
+
+// The gradient of the matrix, from [channels, samples] and [samples, channels].
+void matrix_gradient(benchmark::State& state) {
+  const int64_t C = kNarrow, B = state.range(0);
+  const auto x = numbers(kTokens * C * B), dy = numbers(kTokens * C * B);
+  auto dtable = numbers(C * C);
+  SmallGemm<float> product(false, C, C, B, B, C, 1, C);
+  for (auto _ : state)
+    for (int64_t t = 0; t < kTokens; ++t)
+      product(x.data() + t * C * B, dy.data() + t * C * B, dtable.data());
+  count_flops(state, 2 * kTokens * C * C * B);
+}
+
+BENCHMARK(tokens_by_matrix)
+    ->ArgNames({"channels", "samples"})
+    ->Args({kWide, 64})
+    ->Args({kNarrow, 64});
+BENCHMARK(matrix_by_token)->ArgName("samples")->Arg(16)->Arg(32)->Arg(64)->Arg(256);
+BENCHMARK(matrix_gradient)->ArgName("samples")->Arg(16)->Arg(32)->Arg(64)->Arg(256);
+
+}  // namespace
+}  // namespace translution::kernels
+
+int main(int argc, char** argv) {
+  omp_set_num_threads(1);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
