@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "commands.h"
+#include "results_picture.h"
 #include "translution/core/error.h"
-#include "translution/core/settings.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/file.h"
+#include "translution/reproduce/curves.h"
 #include "translution/reproduce/markdown.h"
 
 namespace translution::cli {
@@ -16,12 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLargest = 1e300;
-
 constexpr const char* kFooter =
     "DIR has results of `translution reproduce`, one file for each table: mnist.json. In FILE, "
     "the\n"
-    "lines between <!-- results mnist --> and <!-- end of results --> are replaced.\n"
+    "lines between <!-- results mnist --> and <!-- end of results --> are replaced. Beside each "
+    "table\n"
+    "of DIR its picture is written: mnist.svg, the losses of its trainings.\n"
     "\n"
     "Examples:\n"
     "  translution results results README.md docs/reproducing.md\n"
@@ -46,15 +46,13 @@ std::vector<Results> read_all(const std::string& directory) {
 
 // The value that the curve of a training has for a figure; nothing where it has none.
 std::optional<double> value_in(const std::string& path, const FigureResult& figure) {
-  std::istringstream lines(read_file(path));
-  std::optional<double> value;
-  for (std::string line; std::getline(lines, line);) {
-    const auto fields = Value{path, line}.words();  // step, epoch, split, name, value
-    if (fields.size() == 5 && fields[0] == std::to_string(figure.step) && fields[2] == figure.set &&
-        fields[3] == figure.metric)
-      value = Value{path, fields[4]}.real(0, kLargest);
+  std::optional<double> found;
+  for (const auto& moment : read_curves(path)) {
+    const auto& [name, value] = moment.values.front();
+    if (moment.step == figure.step && moment.split == figure.set && name == figure.metric)
+      found = value;
   }
-  return value;
+  return found;
 }
 
 // Every figure is one that a training has logged: its curve lies beside the results.
@@ -70,17 +68,24 @@ void check_curves(const Results& results, const std::string& directory) {
     }
 }
 
+// Writes what is new, or refuses it where nothing may change.
+void update(const std::string& path, const std::string& after, const ResultsFlags& flags) {
+  if (fs::exists(path) && read_file(path) == after) return;
+  ensure(!flags.check, path, ": is not what ", flags.directory, " has; `translution results ",
+         flags.directory, " ", fmt::to_string(fmt::join(flags.files, " ")), "` writes it");
+  write_file_atomically(path, after);
+  fmt::print("{}\n", path);
+}
+
 void run_results(const ResultsFlags& flags) {
   const auto all = read_all(flags.directory);
-  for (const auto& results : all) check_curves(results, flags.directory);
-  for (const auto& path : flags.files) {
-    const auto before = read_file(path), after = fill_in(before, all, path);
-    if (before == after) continue;
-    ensure(!flags.check, path, ": its tables are not what ", flags.directory,
-           " has; `translution results ", flags.directory, " ", path, "` writes them");
-    write_file_atomically(path, after);
-    fmt::print("{}\n", path);
+  for (const auto& results : all) {
+    check_curves(results, flags.directory);
+    const std::string path = flags.directory + "/" + results.table;
+    if (const auto picture = results_picture(results, path); !picture.empty())
+      update(path + ".svg", picture, flags);
   }
+  for (const auto& path : flags.files) update(path, fill_in(read_file(path), all, path), flags);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "translution/io/atomic_file.h"
 #include "translution/io/file.h"
 #include "translution/models/cost.h"
+#include "translution/reproduce/curves.h"
 #include "translution/reproduce/cuts.h"
 #include "translution/reproduce/markdown.h"
 #include "translution/reproduce/run_record.h"
@@ -108,17 +109,6 @@ void print_rows(const ReproducePlan& plan) {
 }
 
 // ------------------------------------------------------------------------------- what is written
-
-// The curves of a run without what depends on the time.
-void write_curves(const std::string& run, const std::string& path) {
-  std::string csv = "step,epoch,split,name,value\n";
-  for (const auto& moment : read_metrics(run + "/metrics.jsonl"))
-    for (const auto& [name, value] : moment.values)
-      if (name == "loss" || name == "top1" || name == "top5" || name == "perplexity")
-        csv +=
-            fmt::format("{},{},{},{},{}\n", moment.step, moment.epoch, moment.split, name, value);
-  write_file_atomically(path, csv);
-}
 
 void write_report(const ReproduceCall& call, const ReproducePlan& plan) {
   ReportData data;

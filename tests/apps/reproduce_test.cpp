@@ -207,12 +207,19 @@ TEST(ResultsCommand, FillsInAndChecks) {
   const std::string document = directory / "doc.md";
   testing::put_bytes(document, "<!-- results mnist -->\n<!-- end of results -->\n");
   const std::string arguments = "results " + directory / "results" + " " + document;
+  const auto missing = run(arguments + " --check");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("mnist.svg: is not what "));
+  const std::string picture = directory / "results/mnist.svg";
+  EXPECT_EQ(run(arguments).out, picture + "\n" + document + "\n");
+  EXPECT_THAT(get_bytes(document), HasSubstr(get_bytes(directory / "out/table.md")));
+  EXPECT_THAT(get_bytes(picture), HasSubstr("1 self_attention · static"));
+  EXPECT_EQ(run(arguments + " --check").code, 0);
+
+  testing::put_bytes(document, "<!-- results mnist -->\n99.5\n<!-- end of results -->\n");
   const auto stale = run(arguments + " --check");
   EXPECT_EQ(stale.code, 1);
-  EXPECT_THAT(stale.err, HasSubstr("doc.md: its tables are not what "));
-  EXPECT_EQ(run(arguments).out, document + "\n");
-  EXPECT_THAT(get_bytes(document), HasSubstr(get_bytes(directory / "out/table.md")));
-  EXPECT_EQ(run(arguments + " --check").code, 0);
+  EXPECT_THAT(stale.err, HasSubstr("doc.md: is not what "));
 }
 
 TEST(ResultsCommand, RefusesAFigureThatNoTrainingHasLogged) {

@@ -48,6 +48,14 @@ TEST(LineChart, DrawsWhatThereIs) {
     drawn(chart_of({{{0, 1}, {1, 3}, {2, -2}}, {{0, 2}, {7, 1e6}}}, stroke));
 }
 
+TEST(LineChart, IsAPictureByItselfWithItsColours) {
+  const auto svg = svg_file(chart_of({{{0, 1}, {1, 3}}, {{0, 2}, {1, 1}}}));
+  EXPECT_EQ(markup_fault("\n" + svg), "");
+  EXPECT_THAT(svg, HasSubstr("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+  EXPECT_THAT(svg, HasSubstr("--s0: #"));
+  EXPECT_THAT(svg, HasSubstr(">run 1</text>"));
+}
+
 TEST(LineChart, LeavesAGapAndAMarkWhereValuesAreNotFinite) {
   for (const double bad : {static_cast<double>(NAN), kInfinity, -kInfinity}) {
     const auto svg = drawn(chart_of({{{0, 1}, {1, 2}, {2, bad}, {3, bad}, {4, 2}, {5, 1}}}));

@@ -4,6 +4,7 @@
 
 namespace translution {
 
+extern const char* const embedded_chart;   // chart.css
 extern const char* const embedded_report;  // report.css
 
 namespace {
@@ -96,7 +97,7 @@ std::string html_page(const std::string& title, const std::string& subtitle,
       "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">\n"
       "<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<main>\n"
       "<header>\n<h1>{0}</h1>\n{2}</header>\n{3}{4}</main>\n</body>\n</html>\n",
-      html_escape(title), embedded_report, element("p", subtitle),
+      html_escape(title), std::string(embedded_chart) + embedded_report, element("p", subtitle),
       sections.size() > 1 ? navigation(sections) : "", body);
 }
 

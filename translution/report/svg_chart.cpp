@@ -9,6 +9,9 @@
 #include "translution/report/html.h"
 
 namespace translution {
+
+extern const char* const embedded_chart;  // chart.css
+
 namespace {
 
 constexpr size_t kMostPoints = 400;   // of a line: more than a screen can show
@@ -271,19 +274,30 @@ Plot make_plot(const LineChart& chart) {
           chart.log_y};
 }
 
-}  // namespace
-
-std::string svg_line_chart(const LineChart& chart) {
+std::string draw_chart(const LineChart& chart) {
   const Plot plot = make_plot(chart);
-  std::string svg = fmt::format(
-      "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {0} {1}\" style=\"max-width:{0}px\">\n",
-      chart.width, chart.height);
-  svg += draw_axes(plot, chart.x_name);
+  std::string svg = draw_axes(plot, chart.x_name);
   for (const bool thin : {true, false})  // what matters most comes last, on top
     for (const auto& series : chart.series)
       if ((series.stroke == Stroke::thin) == thin) svg += draw_series(series, plot, chart.x_name);
   if (has_labels(chart)) svg += draw_labels(chart, plot);
-  return svg + "</svg>\n";
+  return svg;
+}
+
+}  // namespace
+
+std::string svg_line_chart(const LineChart& chart) {
+  return fmt::format(
+      "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {0} {1}\" style=\"max-width:{0}px\">\n{2}"
+      "</svg>\n",
+      chart.width, chart.height, draw_chart(chart));
+}
+
+std::string svg_file(const LineChart& chart) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" font-family=\"sans-serif\" "
+      "viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">\n<style>\n{2}</style>\n{3}</svg>\n",
+      chart.width, chart.height, embedded_chart, draw_chart(chart));
 }
 
 std::string chart_legend(const std::vector<LegendEntry>& entries) {

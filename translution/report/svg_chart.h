@@ -30,6 +30,8 @@ struct LineChart {
 
 /// The chart as an SVG picture; series are named beside their last point where there is room.
 std::string svg_line_chart(const LineChart& chart);
+/// The same as a file of its own, which brings its colours along.
+std::string svg_file(const LineChart& chart);
 
 struct LegendEntry {
   std::string name;
