@@ -19,16 +19,16 @@ namespace fs = std::filesystem;
 constexpr const char* kFooter =
     "DIR has results of `translution reproduce`, one file for each table: mnist.json. In FILE, "
     "the\n"
-    "lines between <!-- results mnist --> and <!-- end of results --> are replaced. Beside each "
-    "table\n"
-    "of DIR its picture is written: mnist.svg, the losses of its trainings.\n"
+    "lines between <!-- results mnist --> and <!-- end of results --> are replaced. A picture "
+    "shows\n"
+    "the losses of a table's trainings.\n"
     "\n"
     "Examples:\n"
-    "  translution results results README.md docs/reproducing.md\n"
+    "  translution results results README.md docs/reproducing.md --pictures docs/images/results\n"
     "  translution results results README.md docs/reproducing.md --check";
 
 struct ResultsFlags {
-  std::string directory;
+  std::string directory, pictures;
   std::vector<std::string> files;
   bool check = false;
 };
@@ -71,8 +71,8 @@ void check_curves(const Results& results, const std::string& directory) {
 // Writes what is new, or refuses it where nothing may change.
 void update(const std::string& path, const std::string& after, const ResultsFlags& flags) {
   if (fs::exists(path) && read_file(path) == after) return;
-  ensure(!flags.check, path, ": is not what ", flags.directory, " has; `translution results ",
-         flags.directory, " ", fmt::to_string(fmt::join(flags.files, " ")), "` writes it");
+  ensure(!flags.check, path, ": is not what ", flags.directory,
+         " has; the same command without --check writes it");
   write_file_atomically(path, after);
   fmt::print("{}\n", path);
 }
@@ -81,9 +81,9 @@ void run_results(const ResultsFlags& flags) {
   const auto all = read_all(flags.directory);
   for (const auto& results : all) {
     check_curves(results, flags.directory);
-    const std::string path = flags.directory + "/" + results.table;
-    if (const auto picture = results_picture(results, path); !picture.empty())
-      update(path + ".svg", picture, flags);
+    if (flags.pictures.empty()) continue;
+    const auto picture = results_picture(results, flags.directory + "/" + results.table);
+    if (!picture.empty()) update(flags.pictures + "/" + results.table + ".svg", picture, flags);
   }
   for (const auto& path : flags.files) update(path, fill_in(read_file(path), all, path), flags);
 }
@@ -96,6 +96,8 @@ void add_results(CLI::App& program) {
   const auto flags = std::make_shared<ResultsFlags>();
   command->add_option("DIR", flags->directory, "with the results")->required();
   command->add_option("FILE", flags->files, "to be filled in")->required();
+  command->add_option("--pictures", flags->pictures, "where mnist.svg and the like are written")
+      ->type_name("DIR");
   command->add_flag("--check", flags->check, "change nothing; fail if something would change")
       ->disable_flag_override();
   command->footer(kFooter);

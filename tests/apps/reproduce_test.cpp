@@ -206,11 +206,13 @@ TEST(ResultsCommand, FillsInAndChecks) {
   std::filesystem::copy(directory / "out/curves", directory / "results/mnist");
   const std::string document = directory / "doc.md";
   testing::put_bytes(document, "<!-- results mnist -->\n<!-- end of results -->\n");
-  const std::string arguments = "results " + directory / "results" + " " + document;
+  const std::string arguments =
+      "results " + directory / "results" + " " + document + " --pictures " + directory / "pictures";
+  std::filesystem::create_directories(directory / "pictures");
   const auto missing = run(arguments + " --check");
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.err, HasSubstr("mnist.svg: is not what "));
-  const std::string picture = directory / "results/mnist.svg";
+  const std::string picture = directory / "pictures/mnist.svg";
   EXPECT_EQ(run(arguments).out, picture + "\n" + document + "\n");
   EXPECT_THAT(get_bytes(document), HasSubstr(get_bytes(directory / "out/table.md")));
   EXPECT_THAT(get_bytes(picture), HasSubstr("1 self_attention · static"));

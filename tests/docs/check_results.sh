@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fails unless the tables of README.md and docs/reproducing.md are what the program given as the first
+# Fails unless the tables of README.md and docs/reproducing.md and their pictures are what the program given as the first
 # argument makes of results/, every table has its place, and no figure was typed by hand.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-"$1" results results README.md docs/reproducing.md --check
+"$1" results results README.md docs/reproducing.md --pictures docs/images/results --check
 for file in results/*.json; do
   [ -e "$file" ] || continue
   grep -qx "<!-- results $(basename "$file" .json) -->" docs/reproducing.md || {
