@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails unless the tables of README.md and docs/reproducing.md and their pictures are what the program given as the first
-# argument makes of results/, every table has its place, and no figure was typed by hand.
+# Fails unless the tables of README.md and docs/reproducing.md, and the pictures beside them, are what
+# the program given as the first argument makes of results/, every table has its place, and no figure was
+# typed by hand.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -89,6 +89,19 @@ TEST(Plan, TablesShareTrainingsByTheirNames) {
             trainings_of(plan_of("relative_dim", Budget::desk, {"7"})));
 }
 
+TEST(Plan, FreshPlacesConcernTrainingsOnMovingDigitsAlone) {
+  PlanRequest request{"mnist", Budget::desk, {"2"}};
+  const auto fixed = make_plan(request, kDigits);
+  request.settings = {{"placement", "fresh"}};
+  const auto fresh = make_plan(request, kDigits);
+  const auto name = [](const ReproducePlan& plan, size_t figure) {
+    return plan.trainings[plan.rows.front().figures[figure].training].name;
+  };
+  EXPECT_EQ(name(fresh, 0), name(fixed, 0)) << "static";
+  EXPECT_NE(name(fresh, 1), name(fixed, 1)) << "dynamic";
+  EXPECT_THAT(fresh.rows.front().cuts, Contains("another place in every pass"));
+}
+
 TEST(Plan, OtherSettingsAndSeedsHaveOtherNamesAndTheCourseOfARunHasNone) {
   const auto names = [](const PlanRequest& request) {
     return trainings_of(make_plan(request, kDigits));

@@ -117,6 +117,7 @@ Training training_for(const PlanRow& row, const Recipe& recipe, bool moved,
   Training training{"", row.model, recipe.data, recipe.train, 0};
   training.train.seed = training.data.seed = row.seed;
   training.data.train_on = moved ? Placement::moved : Placement::still;
+  if (!moved) training.data.fresh = false;  // what stands still has but one place
   training.data.eval_on =
       moved ? std::vector{Placement::moved} : std::vector{Placement::still, Placement::moved};
   training.data.length = row.model.length;
@@ -149,6 +150,14 @@ void add_figures(const Recipe& recipe, const DataFacts& facts, ReproducePlan& pl
         const size_t training = place_of(training_for(row, recipe, moved, facts), plan.trainings);
         row.figures.push_back({name, paper, training, source.set, source.metric});
       }
+}
+
+// The one on moving images, if there is one, since a plan has these first: every choice concerns
+// it.
+const Training& main_training(const PlanRow& row, const ReproducePlan& plan) {
+  size_t first = row.figures.front().training;
+  for (const auto& figure : row.figures) first = std::min(first, figure.training);
+  return plan.trainings[first];
 }
 
 // Back into the order of the paper.
@@ -216,7 +225,7 @@ ReproducePlan make_plan(const PlanRequest& request, const DataFacts& facts) {
   add_figures(recipe, facts, plan);
   for (auto& row : plan.rows) {
     sort_figures(row);
-    row.cuts = cuts_of(row.paper.model, plan.trainings[row.figures.front().training], facts);
+    row.cuts = cuts_of(row.paper.model, main_training(row, plan), facts);
   }
   return plan;
 }

@@ -94,7 +94,10 @@ std::string variant_of(const PaperTable& table, const ModelOptions& model) {
 
 // Trained in another way it is another row, which has other runs.
 bool same_row(const RowResult& a, const RowResult& b) {
-  const bool alike = a.runs.empty() || b.runs.empty() || a.runs.front().name == b.runs.front().name;
+  const auto same_run = [](const RunResult& x, const RunResult& y) { return x.name == y.name; };
+  const bool alike =
+      a.runs.empty() || b.runs.empty() ||
+      std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), same_run);
   return a.number == b.number && a.seed == b.seed && alike;
 }
 
