@@ -21,6 +21,9 @@ struct Cuts {
 
 void add_model(const ModelOptions& paper, const ModelOptions& model, Cuts& cuts) {
   cuts.instead(model.name(), paper.name(), "");
+  if (model.init != paper.init)
+    cuts.texts.push_back(
+        join("init ", name_of(kInits, model.init), " instead of ", name_of(kInits, paper.init)));
   if (model.family == Family::gpt) {
     cuts.instead(grouped(model.vocabulary), grouped(paper.vocabulary), " distinct tokens");
     return;

@@ -50,11 +50,13 @@ std::vector<size_t> chosen_rows(const PaperTable& table, const std::vector<std::
 
 // --------------------------------------------------------------------------------- the models
 
-// The row's model as the recipe and the data want it. Images on a canvas are smaller than those of
-// the paper: a table that compares patch sizes keeps the number of patches, others take 12x12.
+// The row's model as the request, the recipe and the data want it. Images on a canvas are smaller
+// than those of the paper: a table that compares patch sizes keeps the number of patches, others
+// take 12x12.
 ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& recipe,
                     const DataFacts& facts) {
   ModelOptions model = row.model;
+  model.init = recipe.init;
   if (!recipe.architecture.empty()) {
     const char* family = model.family == Family::gpt ? "gpt-" : "vit-";
     model.architecture = ModelOptions::named(family + recipe.architecture).architecture;
@@ -177,6 +179,8 @@ Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
   if (!request.data.empty()) recipe.data.data = request.data;
   set_all(data_settings(), request.settings, recipe.data, "--");
   set_all(train_settings(), request.settings, recipe.train, "--");
+  if (const auto init = request.settings.find("init"); init != request.settings.end())
+    recipe.init = Value{"--init", init->second}.one_of(kInits);
   recipe.train.check();
   recipe.data.length = model.length;
   recipe.data.image_size = static_cast<int>(model.image_size.front());

@@ -28,6 +28,7 @@ struct Recipe {
   DataOptions data;
   TrainOptions train;
   std::string architecture = {};
+  Init init = Init::scaled;
 };
 
 /// The recipe of a budget; for Budget::paper, what `translution configs` writes.
