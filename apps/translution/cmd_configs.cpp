@@ -41,9 +41,11 @@ void write_table(const PaperTable& table, const std::string& directory) {
   for (size_t r = 0; r < table.rows.size(); ++r) {
     const auto& row = table.rows[r];
     const auto recipe = recipe_for(Budget::paper, subject_of(row.model));
+    auto model = row.model;
+    model.init = recipe.init;
     write_file_atomically(directory + "/" + file_name(row, r + 1),
                           format_config({table.title, "The paper's row: " + results_text(row)},
-                                        {{"model", model_texts(row.model)},
+                                        {{"model", model_texts(model)},
                                          {"data", texts_of(data_settings(), recipe.data)},
                                          {"train", texts_of(train_settings(), recipe.train)}}));
   }

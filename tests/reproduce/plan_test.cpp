@@ -113,12 +113,12 @@ TEST(Plan, OtherSettingsAndSeedsHaveOtherNamesAndTheCourseOfARunHasNone) {
   EXPECT_EQ(names(request), usual);
   request.settings = {{"epochs", "6"}};
   EXPECT_NE(names(request), usual);
-  request.settings = {{"init", "scaled"}};
-  EXPECT_EQ(names(request), usual);
   request.settings = {{"init", "authors"}};
+  EXPECT_EQ(names(request), usual);
+  request.settings = {{"init", "scaled"}};
   EXPECT_NE(names(request), usual);
   EXPECT_THAT(make_plan(request, kDigits).rows.front().cuts,
-              Contains("init authors instead of scaled"));
+              Contains("init scaled instead of authors"));
   request.settings.clear();
   request.seeds = {1};
   EXPECT_NE(names(request), usual);

@@ -21,9 +21,6 @@ struct Cuts {
 
 void add_model(const ModelOptions& paper, const ModelOptions& model, Cuts& cuts) {
   cuts.instead(model.name(), paper.name(), "");
-  if (model.init != paper.init)
-    cuts.texts.push_back(
-        join("init ", name_of(kInits, model.init), " instead of ", name_of(kInits, paper.init)));
   if (model.family == Family::gpt) {
     cuts.instead(grouped(model.vocabulary), grouped(paper.vocabulary), " distinct tokens");
     return;
@@ -81,6 +78,9 @@ std::vector<std::string> cuts_of(const ModelOptions& paper, const Training& trai
     cuts.texts.push_back(join("evaluated on ", grouped(facts.evaluated)));
   if (training.data.fresh != whole.data.fresh) cuts.texts.push_back("another place in every pass");
   add_model(paper, training.model, cuts);
+  if (training.model.init != whole.init)
+    cuts.texts.push_back(join("init ", name_of(kInits, training.model.init), " instead of ",
+                              name_of(kInits, whole.init)));
   add_length(whole.train, training, cuts);
   add_settings(whole.train, training.train, cuts);
   return cuts.texts;

@@ -5,6 +5,8 @@ namespace {
 
 // ------------------------------------------------------------------------------------- paper
 
+// Images start as in the authors' code, on which the paper's figures for them rest: a position
+// embedding as large as the patches themselves. docs/reproducing.md shows how much depends on it.
 Recipe paper_digits() {
   Recipe recipe;
   recipe.data.data = "mnist:data/mnist";
@@ -12,6 +14,7 @@ Recipe paper_digits() {
   recipe.train.epochs = 20;
   recipe.train.lr = 5e-4;
   recipe.train.warmup = 200;
+  recipe.init = Init::authors;
   return recipe;
 }
 
@@ -22,6 +25,7 @@ Recipe paper_images() {
   recipe.train.warmup = 25000;
   recipe.train.label_smoothing = 0.1;
   recipe.train.workers = 2;
+  recipe.init = Init::authors;
   return recipe;
 }
 
