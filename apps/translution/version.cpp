@@ -1,5 +1,6 @@
 #include "version.h"
 
+#include <commit.h>
 #include <torch/version.h>
 
 namespace translution::cli {
