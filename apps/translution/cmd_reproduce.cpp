@@ -72,7 +72,8 @@ struct ReproduceFlags {
         ->disable_flag_override();
     settings.add(data_flags());
     settings.add(train_flags());
-    settings.add("init", choices(kInits), "how weights start (images: authors; text: scaled)", "Model");
+    settings.add("init", choices(kInits), "how weights start (images: authors; text: scaled)",
+                 "Model");
   }
 
   static CLI::Option* option(CLI::App& command, const char* name, const std::string& wants,

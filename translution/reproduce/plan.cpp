@@ -154,8 +154,7 @@ void add_figures(const Recipe& recipe, const DataFacts& facts, ReproducePlan& pl
       }
 }
 
-// The one on moving images, if there is one, since a plan has these first: every choice concerns
-// it.
+// The one on moving images, which every choice concerns; a plan has these first.
 const Training& main_training(const PlanRow& row, const ReproducePlan& plan) {
   size_t first = row.figures.front().training;
   for (const auto& figure : row.figures) first = std::min(first, figure.training);

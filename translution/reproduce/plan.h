@@ -25,8 +25,8 @@ struct PlanRequest {
   std::vector<std::string> rows = {};  ///< numbers from 1, "2-4", models or methods; none: all
   std::vector<uint64_t> seeds = {0};
   std::string data = {};  ///< empty: the budget's
-  std::map<std::string, std::string> settings =
-      {};  ///< of data and training, and "init"; over the budget's
+  /// Of data and training, and "init"; over the budget's.
+  std::map<std::string, std::string> settings = {};
 };
 
 /// One training, whose directory has its name. Equal settings have equal names: figures and tables

@@ -5,8 +5,8 @@ namespace {
 
 // ------------------------------------------------------------------------------------- paper
 
-// Images start as in the authors' code, on which the paper's figures for them rest: a position
-// embedding as large as the patches themselves. docs/reproducing.md shows how much depends on it.
+// Models of images start as in the authors' released code, whose position embedding is as large as
+// the patches themselves; the paper does not tell. docs/reproducing.md has rows with either start.
 Recipe paper_digits() {
   Recipe recipe;
   recipe.data.data = "mnist:data/mnist";
