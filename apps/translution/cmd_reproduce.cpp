@@ -119,14 +119,13 @@ ReproduceCall call_of(const ReproduceFlags& flags) {
 }
 
 void run_reproduce(const ReproduceFlags& flags) {
-  require(!(flags.dry_run && flags.one_step), "--dry-run and --one-step do not go together");
+  require(!flags.one_step || flags.budget->count() == 0,
+          "--one-step takes the paper's batch, which no --budget changes; leave one of them out");
   const auto call = call_of(flags);
-  if (flags.dry_run)
-    show_plan(call);
-  else if (flags.one_step)
-    reproduce_steps(call);
+  if (flags.one_step)
+    flags.dry_run ? show_steps(call) : reproduce_steps(call);
   else
-    reproduce_table(call);
+    flags.dry_run ? show_plan(call) : reproduce_table(call);
 }
 
 }  // namespace

@@ -39,16 +39,74 @@ double bytes_of(const ModelOptions& model, const StepPlan& plan) {
   return std::max(3 * weights, cost.training_bytes - 2 * weights) + kSpare;
 }
 
+// The fewest parts that fit, with moments first if they can be; the leanest plan where nothing
+// fits.
 StepPlan plan_step(const ModelOptions& model, int64_t batch, double memory_gb) {
   for (const bool moments_first : {true, false})
     for (int64_t parts = 1; parts <= batch; parts *= 2)
       if (const StepPlan plan{batch, parts, moments_first};
           bytes_of(model, plan) <= 1e9 * memory_gb)
         return plan;
-  throw std::runtime_error(
-      fmt::format("{} with {}: a step takes {} at least; wanted no more than --memory, {} GB",
-                  model.name(), name_of(kMethods, model.position.method),
-                  in_bytes(bytes_of(model, {batch, batch, false})), memory_gb));
+  return {batch, batch, false};
+}
+
+// A step that is to be taken.
+struct Task {
+  const PlanRow* row;
+  TrainOptions train;
+  StepPlan plan;
+  double bytes, seconds;  // as far as can be told
+};
+
+Task make_task(const ReproducePlan& plan, const PlanRow& row, double memory_gb, double sgemm) {
+  auto training = plan.trainings[row.figures.front().training];
+  training.steps = 1;
+  const int64_t batch = training.train.batch;
+  const auto step = plan_step(row.model, batch, memory_gb);
+  const DataFacts one_batch{batch};
+  return {&row, training.train, step, bytes_of(row.model, step),
+          forecast(training, one_batch, sgemm).seconds};
+}
+
+std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan) {
+  const double sgemm = sgemm_rate(call.threads);
+  std::vector<Task> tasks;
+  for (const auto& row : plan.rows) tasks.push_back(make_task(plan, row, call.memory_gb, sgemm));
+  return tasks;
+}
+
+bool fits(const Task& task, const ReproduceCall& call) {
+  return task.bytes <= 1e9 * call.memory_gb;
+}
+
+void print_tasks(const ReproduceCall& call, const std::vector<Task>& tasks) {
+  Table table({{"row", Align::right},
+               {"model"},
+               {"method"},
+               {"parameters", Align::right},
+               {"batch", Align::right},
+               {"parts", Align::right},
+               {"time", Align::right},
+               {"memory", Align::right},
+               {""}});
+  for (const auto& task : tasks) {
+    const auto& model = task.row->model;
+    table.add({std::to_string(task.row->number), model.name(),
+               name_of(kMethods, model.position.method), grouped(model_cost(model).parameters),
+               grouped(task.plan.batch), grouped(task.plan.parts), duration_text(task.seconds),
+               in_bytes(task.bytes),
+               fits(task, call) ? "" : fmt::format("more than --memory, {} GB", call.memory_gb)});
+  }
+  fmt::print("{}\n", table.str());
+  std::fflush(stdout);
+}
+
+void require_all_fit(const ReproduceCall& call, const std::vector<Task>& tasks) {
+  for (const auto& task : tasks)
+    ensure(fits(task, call), task.row->model.name(), " with ",
+           name_of(kMethods, task.row->model.position.method), ": a step takes ",
+           in_bytes(task.bytes), " at least; wanted no more than --memory, ", call.memory_gb,
+           " GB; name other rows with --rows");
 }
 
 Batch random_batch(const ModelOptions& model, int64_t batch) {
@@ -73,6 +131,8 @@ Batch batch_for(const ReproduceCall& call, const ModelOptions& model, int64_t ba
 }
 
 double backward(Network& network, const Batch& batch, int64_t parts) {
+  Progress progress(parts, stderr);
+  progress.update(0, "");
   double loss = 0;
   const int64_t samples = batch.input.size(0);
   for (int64_t part = 0; part < parts; ++part) {
@@ -82,6 +142,7 @@ double backward(Network& network, const Batch& batch, int64_t parts) {
                       (static_cast<double>(count) / static_cast<double>(samples));
     loss += mean.item<double>();
     mean.backward();
+    progress.update(part + 1, "");
   }
   return loss;
 }
@@ -104,13 +165,12 @@ void update(const std::vector<torch::Tensor>& parameters, std::vector<AdamW>& op
   }
 }
 
-StepResult take_step(const ReproduceCall& call, const PlanRow& row) {
-  const auto& model = row.paper.model;
-  const auto options = recipe_for(Budget::paper, subject_of(model)).train;
-  const auto plan = plan_step(model, options.batch, call.memory_gb);
+StepResult take_step(const ReproduceCall& call, const Task& task) {
+  const auto& model = task.row->model;
+  const auto& plan = task.plan;
   StepResult result;
   const auto peak = peak_bytes([&] {
-    torch::manual_seed(Random({row.seed}).bits());
+    torch::manual_seed(Random({task.row->seed}).bits());
     Network network(model);
     const auto batch = batch_for(call, model, plan.batch);
     const auto parameters = network.module().parameters();
@@ -119,7 +179,7 @@ StepResult take_step(const ReproduceCall& call, const PlanRow& row) {
       for (const auto& parameter : parameters) optimizers.emplace_back(AdamW({parameter}, {}));
     const Stopwatch watch;
     result.loss = backward(network, batch, plan.parts);
-    update(parameters, optimizers, options);
+    update(parameters, optimizers, task.train);
     result.seconds = watch.milliseconds() / 1e3;
   });
   ensure(peak.has_value(), "one step: this system does not tell how much memory it takes");
@@ -128,7 +188,8 @@ StepResult take_step(const ReproduceCall& call, const PlanRow& row) {
   result.peak_bytes = *peak;
   result.data = call.request.data.empty() ? "random" : call.request.data;
   if (!plan.moments_first) result.data += "; moments made during the update";
-  result.command = row_command(call, row, " --one-step");
+  result.command =
+      row_command(call, *task.row, fmt::format("--one-step --memory {}", call.memory_gb));
   result.machine = machine_text(call.threads), result.commit = kCommit;
   return result;
 }
@@ -148,20 +209,28 @@ ReproducePlan plan_of(const ReproduceCall& call) {
 
 }  // namespace
 
+void show_steps(const ReproduceCall& call) {
+  at::set_num_threads(call.threads);
+  const auto plan = plan_of(call);
+  print_tasks(call, make_tasks(call, plan));
+}
+
 void reproduce_steps(const ReproduceCall& call) {
   at::set_num_threads(call.threads);
   // Queries and keys are computed again rather than kept, unless said otherwise.
   setenv("TRANSLUTION_WORKSPACE", "0", /*overwrite=*/0);
   const auto plan = plan_of(call);
-  for (const auto& row : plan.rows) {
-    auto result = describe_row(plan, row);
-    fmt::print("{} with {}: {} parameters\n", result.model, result.method,
-               grouped(result.parameters));
+  const auto tasks = make_tasks(call, plan);
+  print_tasks(call, tasks);
+  require_all_fit(call, tasks);
+  for (const auto& task : tasks) {
+    auto result = describe_row(plan, *task.row);
+    result.cuts.clear();  // those of trainings
+    result.one_step = take_step(call, task);
+    fmt::print("{} with {}: {:.1f} s, peak {}, loss {:.4f}\n", result.model, result.method,
+               result.one_step->seconds, in_bytes(result.one_step->peak_bytes),
+               result.one_step->loss);
     std::fflush(stdout);
-    result.cuts.clear();
-    result.one_step = take_step(call, row);
-    fmt::print("  {:.1f} s, peak {}, loss {:.4f}\n", result.one_step->seconds,
-               in_bytes(result.one_step->peak_bytes), result.one_step->loss);
     write_results(call, {plan.table.name, plan.table.title, {result}});
   }
 }

@@ -128,8 +128,9 @@ Results write_all(const ReproduceCall& call, const ReproducePlan& plan) {
     if (fs::exists(run + "/metrics.jsonl"))
       write_curves(run, call.out + "/curves/" + training.name + ".csv");
   }
+  const std::string mode = join("--budget ", name_of(kBudgets, plan.budget));
   return write_results(call, collect_results(plan, call.runs, [&](const PlanRow& row) {
-                         return row_command(call, row, "");
+                         return row_command(call, row, mode);
                        }));
 }
 
@@ -198,12 +199,11 @@ void train_task(const ReproduceCall& call, const Task& task, double sgemm, Train
 
 std::string row_command(const ReproduceCall& call, const PlanRow& row, const std::string& mode) {
   const auto& request = call.request;
-  auto command =
-      fmt::format("translution reproduce {} --budget {} --rows {} --seeds {}", request.table,
-                  name_of(kBudgets, request.budget), row.number, row.seed);
+  auto command = fmt::format("translution reproduce {} {} --rows {} --seeds {}", request.table,
+                             mode, row.number, row.seed);
   if (!request.data.empty()) command += " --data " + request.data;
   for (const auto& [name, text] : request.settings) command += " --" + name + " " + text;
-  return command + mode + " --out " + call.out;
+  return command + " --out " + call.out;
 }
 
 Results write_results(const ReproduceCall& call, const Results& fresh) {

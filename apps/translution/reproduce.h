@@ -19,14 +19,17 @@ struct ReproduceCall {
 /// The plan, printed: trainings with time and memory, and what is cut. Nothing is trained. Where
 /// the data is missing, it is counted as the paper has it.
 void show_plan(const ReproduceCall& call);
+/// The same for one step of each row.
+void show_steps(const ReproduceCall& call);
 /// Trains what is not trained yet. Results are written after every evaluation.
 void reproduce_table(const ReproduceCall& call);
-/// One step of training at the paper's batch for each row.
+/// One step of training at the paper's batch for each row; those that do not fit into memory are
+/// refused before the first is taken.
 void reproduce_steps(const ReproduceCall& call);
 
 /// Writes results.json and table.md: the fresh rows over those that are there already.
 Results write_results(const ReproduceCall& call, const Results& fresh);
-/// The command that makes this row again.
+/// The command that makes this row again; mode: "--budget desk", or "--one-step".
 std::string row_command(const ReproduceCall& call, const PlanRow& row, const std::string& mode);
 
 }  // namespace translution::cli

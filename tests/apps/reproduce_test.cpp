@@ -12,6 +12,7 @@ namespace translution {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using testing::get_bytes;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -167,13 +168,32 @@ TEST(Reproduce, OneStepOfARowHasTimeAndMemory) {
   EXPECT_THAT(get_bytes(directory / "out/table.md"), HasSubstr("One step of training:"));
 }
 
+TEST(Reproduce, OneStepTakesItsSettingsAndTellsThemInItsCommand) {
+  const TempDir directory;
+  const auto outcome =
+      run("reproduce gpt --rows 1 --one-step --memory 1 --batch 3 --threads 1 --out " +
+          directory / "out");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto step = results_in(directory / "out")["rows"][0]["one_step"];
+  EXPECT_EQ(step["batch"], 3);
+  EXPECT_THAT(step["command"].get<std::string>(),
+              HasSubstr("gpt --one-step --memory 1 --rows 1 --seeds 0 --batch 3 --out "));
+}
+
+TEST(Reproduce, ADryRunOfOneStepShowsWhatWouldNotFit) {
+  const auto outcome = run("reproduce imagenet --one-step --dry-run");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex("vit-b/16 +translution"));
+  EXPECT_THAT(outcome.out, ContainsRegex("vit-c/16 .* more than --memory, 20 GB\n"));
+}
+
 TEST(Reproduce, OneStepThatDoesNotFitIsRefused) {
   const TempDir directory;
   const auto outcome =
       run("reproduce gpt --rows 9 --one-step --memory 5 --out " + directory / "out");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("gpt-c-160 with translution: a step takes "));
-  EXPECT_THAT(outcome.err, HasSubstr(" at least; wanted no more than --memory, 5 GB\n"));
+  EXPECT_THAT(outcome.err, HasSubstr(" at least; wanted no more than --memory, 5 GB; "));
 }
 
 TEST(Reproduce, RefusesCallsThatMakeNoSense) {
@@ -186,8 +206,8 @@ TEST(Reproduce, RefusesCallsThatMakeNoSense) {
        "method"},
       {"reproduce mnist --seeds 0,x --dry-run", "--seeds wants a whole number, got 'x'"},
       {"reproduce mnist --epochs 0 --dry-run", "--epochs wants 1 to 1099511627776, got 0"},
-      {"reproduce mnist --dry-run --one-step --out x",
-       "--dry-run and --one-step do not go together"},
+      {"reproduce gpt --budget desk --one-step --dry-run",
+       "--one-step takes the paper's batch, which no --budget changes; leave one of them out"},
       {"reproduce mnist --one-step --out x",
        "--one-step: the paper could train all rows of mnist; name some with --rows"},
       {"reproduce gpt --data digits:64 --dry-run", "gpt wants text: --data tokens:DIR, got images"},
