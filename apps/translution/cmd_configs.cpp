@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "commands.h"
 #include "translution/data/settings.h"
 #include "translution/io/atomic_file.h"
+#include "translution/io/disk.h"
 #include "translution/models/settings.h"
 #include "translution/paper/tables.h"
 #include "translution/reproduce/recipe.h"
@@ -37,7 +36,7 @@ std::string file_name(const PaperRow& row, size_t number) {
 }
 
 void write_table(const PaperTable& table, const std::string& directory) {
-  std::filesystem::create_directories(directory);
+  disk::make_directories(directory);
   for (size_t r = 0; r < table.rows.size(); ++r) {
     const auto& row = table.rows[r];
     const auto recipe = recipe_for(Budget::paper, subject_of(row.model));

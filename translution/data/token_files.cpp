@@ -5,6 +5,7 @@
 
 #include "translution/core/error.h"
 #include "translution/io/atomic_file.h"
+#include "translution/io/disk.h"
 #include "translution/io/file.h"
 
 namespace translution {
@@ -45,12 +46,6 @@ std::string packed(const std::vector<int32_t>& tokens) {
     bytes += static_cast<char>(token >> 8);
   }
   return bytes;
-}
-
-void make_directory(const std::string& directory) {
-  std::error_code problem;
-  std::filesystem::create_directories(directory, problem);
-  ensure(!problem, directory, ": cannot be made: ", problem.message());
 }
 
 }  // namespace
@@ -100,7 +95,7 @@ Tokenizer read_tokenizer(const std::string& directory) {
 void write_token_directory(const std::string& directory, const Tokenizer& tokenizer,
                            const std::string& bpe, const std::vector<int32_t>& train,
                            const std::vector<int32_t>& val) {
-  make_directory(directory);
+  disk::make_directories(directory);
   const Json meta = {{"tokenizer", tokenizer.name()},
                      {"vocabulary", tokenizer.vocabulary()},
                      {"train_tokens", train.size()},

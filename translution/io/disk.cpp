@@ -103,6 +103,17 @@ void make_directory(const std::string& path) {
   check(attempt([&] { return mkdir(path.c_str(), 0777); }) == 0, path, "made");
 }
 
+void make_directories(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (path.empty() || fs::is_directory(path, error)) return;
+  const auto parent = fs::path(path).parent_path().string();
+  if (parent != path) make_directories(parent);
+  fs::create_directory(path, error);
+  ensure(!error, path, ": cannot be made: ", error.message(), advice(error.value()));
+  sync_directory(parent.empty() ? "." : parent);
+}
+
 void make_link(const std::string& target, const std::string& path) {
   check(attempt([&] { return symlink(target.c_str(), path.c_str()); }) == 0, path, "linked");
 }

@@ -17,6 +17,8 @@ void sync(int fd, const std::string& shown);
 void sync_directory(const std::string& path);
 
 void make_directory(const std::string& path);
+/// With those above it, and only where they are missing; they survive a loss of power.
+void make_directories(const std::string& path);
 void make_link(const std::string& target, const std::string& path);
 /// Replaces a file or link `to`; both in one file system.
 void rename(const std::string& from, const std::string& to);

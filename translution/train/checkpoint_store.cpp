@@ -13,18 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Makes the directory, and those above it, so that they are there after a loss of power.
-void make_directories(const fs::path& path) {
-  if (path.empty() || fs::is_directory(path)) return;
-  make_directories(path.parent_path());
-  std::error_code error;
-  fs::create_directory(path, error);
-  ensure(!error, path.string(), ": cannot be made: ", error.message());
-  disk::sync_directory(path.has_parent_path() ? path.parent_path().string() : ".");
-}
-
 const std::string& made(const std::string& directory) {
-  make_directories(directory);
+  disk::make_directories(directory);
   return directory;
 }
 

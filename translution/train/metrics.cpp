@@ -13,6 +13,7 @@
 
 #include "translution/core/error.h"
 #include "translution/io/atomic_file.h"
+#include "translution/io/disk.h"
 #include "translution/io/file.h"
 
 namespace translution {
@@ -107,9 +108,7 @@ std::optional<Metrics> parse_line(std::string_view text) {
 // What is to be kept of the log, if there is one. The CSV file is made anew from it, so that the
 // two agree wherever a run was killed.
 void cut(const std::string& directory, int64_t after) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  ensure(!error, directory, ": cannot be made: ", error.message());
+  disk::make_directories(directory);
   std::string jsonl, csv = kCsvHead;
   if (after >= 0 && std::filesystem::exists(jsonl_path(directory)))
     for (const Metrics& metrics : read_metrics(jsonl_path(directory))) {
