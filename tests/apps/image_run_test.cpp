@@ -26,6 +26,7 @@ class ImageRun : public ::testing::Test {
   }
 
   std::string damage(const std::string& name) const { return folder_.write(name, "no image"); }
+  void add(const std::string& name) const { folder_.write(name, to_png(flat_image(40, 40, 50))); }
   std::string run_path() const { return folder_.path() + "/run"; }
   Outcome train(const std::string& more) const {
     return run("train --threads 1 --data images:" + folder_.path() +
@@ -44,6 +45,16 @@ TEST_F(ImageRun, TellsDarkFromLight) {
   const auto results = nlohmann::json::parse(evaluated.out).at("results").at("val");
   EXPECT_EQ(results.at("count"), 2 * kImages);
   EXPECT_EQ(results.at("top1"), 1.0);
+}
+
+TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {
+  ASSERT_EQ(train("--steps 2").code, 0);
+  add("train/dark/more.png");
+  const auto outcome = train("--steps 4 --resume auto");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err,
+              HasSubstr(join("has learned from ", 2 * kImages, " samples, and the data ", "has ",
+                             2 * kImages + 1, " now; use the same data")));
 }
 
 TEST_F(ImageRun, NamesABrokenImageAndGoesOn) {

@@ -36,14 +36,6 @@ std::vector<torch::Tensor> tensors_of(
   return tensors;
 }
 
-AdamWOptions adamw_options(const TrainOptions& o) {
-  AdamWOptions options;
-  options.lr = o.lr;
-  options.beta2 = o.beta2;
-  options.weight_decay = o.weight_decay;
-  return options;
-}
-
 void copy_into(torch::Tensor& to, const NamedTensors& tensors, const std::string& name) {
   const auto found = tensors.find(name);
   ensure(found != tensors.end() && found->second.sizes() == to.sizes() &&
@@ -61,6 +53,14 @@ std::string samples_text(const std::vector<int64_t>& samples) {
 }
 
 }  // namespace
+
+AdamWOptions adamw_options(const TrainOptions& o) {
+  AdamWOptions options;
+  options.lr = o.lr;
+  options.beta2 = o.beta2;
+  options.weight_decay = o.weight_decay;
+  return options;
+}
 
 int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options) {
   return BatchOrder(data.train->size(), training_order(options.batch, 0)).batches_per_epoch();
@@ -100,6 +100,9 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     require(saved == text, "resume: ", name, " is '", text, "' now and '", saved, "' in ",
             checkpoint.path, "; use the same, or another --out");
   }
+  const int64_t samples = data_.train->size(), before = state.value("samples", samples);
+  require(samples == before, "resume: ", setup_.directory, " has learned from ", before,
+          " samples, and the data has ", samples, " now; use the same data, or another --out");
   for (size_t p = 0; p < parameters_.size(); ++p) {
     auto& [name, tensor] = parameters_[p];
     copy_into(tensor, checkpoint.content.model, name);
@@ -126,6 +129,7 @@ CheckpointContent Trainer::content() const {
   for (const auto& [name, text] : setup_.config) config[name] = text;
   content.state = {{"config", config},
                    {"classes", data_.classes},
+                   {"samples", data_.train->size()},
                    {"optimizer_steps", optimizer_.state.steps},
                    {"best", state_.best},
                    {"evaluated", state_.evaluated},

@@ -23,6 +23,8 @@ struct TrainEvents {
   std::function<void(const std::string&)> message;  ///< a line for people
 };
 
+AdamWOptions adamw_options(const TrainOptions& options);
+
 /// Updates in one pass over the training data, and in the whole run.
 int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options);
 int64_t total_steps(const DataSource& data, const TrainOptions& options);
