@@ -14,11 +14,12 @@ namespace {
 constexpr int64_t kMaxThreads = 1024, kMostSeed = int64_t{1} << 40;
 constexpr double kMostMemory = 1e6;  // GB
 constexpr const char* kFooter =
-    "DIR gets results.json, table.md (the paper's figures and ours side by side), curves/ and\n"
-    "report.html; they are written anew after every evaluation. Runs lie in DIR/runs, or where\n"
-    "--runs says: tables that share it share trainings. What is finished is not trained again, "
-    "and\n"
-    "what was stopped goes on. Settings of training are the budget's, unless given as for\n"
+    "DIR gets results.json, table.md (the paper's figures and ours side by side) and curves/ "
+    "after\n"
+    "every evaluation, and report.html after every training. Runs lie in DIR/runs, or where "
+    "--runs\n"
+    "says: tables that share it share trainings. What is finished is not trained again, and what\n"
+    "was stopped goes on. Settings of training are the budget's, unless given as for\n"
     "`translution train`; what differs from the whole recipe stands in the table.\n"
     "\n"
     "Examples:\n"
@@ -91,6 +92,12 @@ std::string text_or(const CLI::Option& option, const std::string& fallback) {
   return option.count() > 0 ? value_of(option).text : fallback;
 }
 
+std::string directory_or(const CLI::Option& option, const std::string& fallback) {
+  const auto text = text_or(option, fallback);
+  require(!text.empty(), option.get_name(), " wants a directory, got ''");
+  return text;
+}
+
 PlanRequest request_of(const ReproduceFlags& flags) {
   PlanRequest request;
   request.table = paper_table(flags.table).name;  // refuses what is none
@@ -111,8 +118,8 @@ ReproduceCall call_of(const ReproduceFlags& flags) {
   call.request = request_of(flags);
   require(flags.dry_run || flags.out->count() > 0,
           "--out is missing; wanted a directory for the results");
-  call.out = text_or(*flags.out, "");
-  call.runs = text_or(*flags.runs, call.out + "/runs");
+  call.out = directory_or(*flags.out, ".");
+  call.runs = directory_or(*flags.runs, call.out + "/runs");
   call.threads = static_cast<int>(number_or(usable_cores(), *flags.threads, kMaxThreads));
   if (flags.memory->count() > 0) call.memory_gb = value_of(*flags.memory).real(0, kMostMemory);
   return call;
@@ -121,6 +128,10 @@ ReproduceCall call_of(const ReproduceFlags& flags) {
 void run_reproduce(const ReproduceFlags& flags) {
   require(!flags.one_step || flags.budget->count() == 0,
           "--one-step takes the paper's batch, which no --budget changes; leave one of them out");
+  require(!flags.one_step || flags.runs->count() == 0,
+          "--one-step leaves no run behind; leave --runs out");
+  require(flags.one_step || flags.memory->count() == 0,
+          "--memory is for --one-step; use --accumulate to save memory in training");
   const auto call = call_of(flags);
   if (flags.one_step)
     flags.dry_run ? show_steps(call) : reproduce_steps(call);

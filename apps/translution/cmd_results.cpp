@@ -7,6 +7,7 @@
 #include "results_picture.h"
 #include "translution/core/error.h"
 #include "translution/io/atomic_file.h"
+#include "translution/io/disk.h"
 #include "translution/io/file.h"
 #include "translution/reproduce/curves.h"
 #include "translution/reproduce/markdown.h"
@@ -17,19 +18,21 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFooter =
-    "DIR has results of `translution reproduce`, one file for each table: mnist.json. In FILE, "
-    "the\n"
-    "lines between <!-- results mnist --> and <!-- end of results --> are replaced. A picture "
-    "shows\n"
-    "the losses of a table's trainings.\n"
+    "DIR has results of `translution reproduce`, one file for each table: mnist.json, and beside "
+    "it\n"
+    "mnist/ with the curve of each training. --take lets the rows of an --out of that command "
+    "join\n"
+    "them. In FILE, the lines between <!-- results mnist --> and <!-- end of results --> are\n"
+    "replaced. A picture shows the losses of a table's trainings.\n"
     "\n"
     "Examples:\n"
+    "  translution results results README.md docs/reproducing.md --take out/mnist\n"
     "  translution results results README.md docs/reproducing.md --pictures docs/images/results\n"
     "  translution results results README.md docs/reproducing.md --check";
 
 struct ResultsFlags {
   std::string directory, pictures;
-  std::vector<std::string> files;
+  std::vector<std::string> files, taken;
   bool check = false;
 };
 
@@ -55,17 +58,51 @@ std::optional<double> value_in(const std::string& path, const FigureResult& figu
   return found;
 }
 
-// Every figure is one that a training has logged: its curve lies beside the results.
-void check_curves(const Results& results, const std::string& directory) {
+// Every figure is one that a training has logged.
+void check_curves(const Results& results, const std::string& curves, const std::string& json) {
   for (const auto& row : results.rows)
     for (const auto& figure : row.figures) {
       if (!figure.ours) continue;
-      const auto path = join(directory, "/", results.table, "/", figure.run, ".csv");
+      const auto path = join(curves, "/", figure.run, ".csv");
       const auto logged = value_in(path, figure);
       ensure(logged && figure_value(figure.metric, *logged) == *figure.ours, path,
              ": does not have ", figure.metric, " on ", figure.set, " at step ", figure.step,
-             " as ", directory, "/", results.table, ".json does, ", *figure.ours);
+             " as ", json, " does, ", *figure.ours);
     }
+}
+
+// What joins the results: all of it is known to be good before anything is written.
+struct Taken {
+  Results merged;
+  std::vector<std::pair<std::string, std::string>> files;  // path and content: curves
+};
+
+bool has_run(const Results& results, const RunResult& run) {
+  for (const auto& row : results.rows)
+    for (const auto& other : row.runs)
+      if (other.name == run.name && other.step == run.step) return true;
+  return false;
+}
+
+Taken take(const std::string& out, const std::string& directory, const std::vector<Results>& all) {
+  const std::string json = out + "/results.json";
+  const auto fresh = parse_results(read_file(json), json);
+  check_curves(fresh, out + "/curves", json);
+  Taken taken{fresh, {}};
+  for (const auto& results : all)
+    if (results.table == fresh.table) taken.merged = merge_results(results, fresh);
+  for (const auto& row : fresh.rows)
+    for (const auto& run : row.runs)
+      if (run.step > 0 && has_run(taken.merged, run))
+        taken.files.emplace_back(join(directory, "/", fresh.table, "/", run.name, ".csv"),
+                                 read_file(join(out, "/curves/", run.name, ".csv")));
+  return taken;
+}
+
+void put(const Results& fresh, std::vector<Results>& all) {
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Results& r) { return r.table == fresh.table; });
+  found == all.end() ? all.push_back(fresh) : void(*found = fresh);
 }
 
 // Writes what is new, or refuses it where nothing may change.
@@ -77,15 +114,32 @@ void update(const std::string& path, const std::string& after, const ResultsFlag
   fmt::print("{}\n", path);
 }
 
+void write_taken(const ResultsFlags& flags, const Taken& taken) {
+  const auto& table = taken.merged.table;
+  if (!taken.files.empty()) disk::make_directories(flags.directory + "/" + table);
+  for (const auto& [path, content] : taken.files) update(path, content, flags);
+  update(flags.directory + "/" + table + ".json", to_json(taken.merged).dump(1) + "\n", flags);
+}
+
 void run_results(const ResultsFlags& flags) {
-  const auto all = read_all(flags.directory);
+  require(!flags.check || flags.taken.empty(), "--check changes nothing, and --take does");
+  auto all = read_all(flags.directory);
+  std::vector<Taken> taken;
+  for (const auto& out : flags.taken) {
+    taken.push_back(take(out, flags.directory, all));
+    put(taken.back().merged, all);
+  }
+  std::vector<std::string> documents;
+  for (const auto& path : flags.files) documents.push_back(fill_in(read_file(path), all, path));
+  for (const auto& part : taken) write_taken(flags, part);
   for (const auto& results : all) {
-    check_curves(results, flags.directory);
+    const auto curves = flags.directory + "/" + results.table;
+    check_curves(results, curves, curves + ".json");
     if (flags.pictures.empty()) continue;
-    const auto picture = results_picture(results, flags.directory + "/" + results.table);
+    const auto picture = results_picture(results, curves);
     if (!picture.empty()) update(flags.pictures + "/" + results.table + ".svg", picture, flags);
   }
-  for (const auto& path : flags.files) update(path, fill_in(read_file(path), all, path), flags);
+  for (size_t f = 0; f < documents.size(); ++f) update(flags.files[f], documents[f], flags);
 }
 
 }  // namespace
@@ -98,6 +152,10 @@ void add_results(CLI::App& program) {
   command->add_option("FILE", flags->files, "to be filled in")->required();
   command->add_option("--pictures", flags->pictures, "where mnist.svg and the like are written")
       ->type_name("DIR");
+  command->add_option("--take", flags->taken, "results of `translution reproduce` that join DIR")
+      ->type_name("OUT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--check", flags->check, "change nothing; fail if something would change")
       ->disable_flag_override();
   command->footer(kFooter);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -15,7 +16,7 @@
 #include "translution/models/cost.h"
 #include "translution/reproduce/cuts.h"
 #include "translution/reproduce/run_record.h"
-#include "translution/train/adamw.h"
+#include "translution/train/trainer.h"
 #include "version.h"
 
 namespace translution::cli {
@@ -75,8 +76,13 @@ std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& pla
   return tasks;
 }
 
-bool fits(const Task& task, const ReproduceCall& call) {
-  return task.bytes <= 1e9 * call.memory_gb;
+// Why a step cannot be taken; nothing where it can.
+std::string too_much(const Task& task, const ReproduceCall& call) {
+  if (task.bytes > 1e9 * call.memory_gb)
+    return fmt::format("more than --memory, {} GB", call.memory_gb);
+  if (task.bytes > machine_bytes())
+    return fmt::format("more than this machine has, {}", in_bytes(machine_bytes()));
+  return "";
 }
 
 void print_tasks(const ReproduceCall& call, const std::vector<Task>& tasks) {
@@ -94,8 +100,7 @@ void print_tasks(const ReproduceCall& call, const std::vector<Task>& tasks) {
     table.add({std::to_string(task.row->number), model.name(),
                name_of(kMethods, model.position.method), grouped(model_cost(model).parameters),
                grouped(task.plan.batch), grouped(task.plan.parts), duration_text(task.seconds),
-               in_bytes(task.bytes),
-               fits(task, call) ? "" : fmt::format("more than --memory, {} GB", call.memory_gb)});
+               in_bytes(task.bytes), too_much(task, call)});
   }
   fmt::print("{}\n", table.str());
   std::fflush(stdout);
@@ -103,10 +108,10 @@ void print_tasks(const ReproduceCall& call, const std::vector<Task>& tasks) {
 
 void require_all_fit(const ReproduceCall& call, const std::vector<Task>& tasks) {
   for (const auto& task : tasks)
-    ensure(fits(task, call), task.row->model.name(), " with ",
+    ensure(too_much(task, call).empty(), task.row->model.name(), " with ",
            name_of(kMethods, task.row->model.position.method), ": a step takes ",
-           in_bytes(task.bytes), " at least; wanted no more than --memory, ", call.memory_gb,
-           " GB; name other rows with --rows");
+           in_bytes(task.bytes), " at least, ", too_much(task, call),
+           "; name other rows with --rows");
 }
 
 Batch random_batch(const ModelOptions& model, int64_t batch) {
@@ -117,20 +122,32 @@ Batch random_batch(const ModelOptions& model, int64_t batch) {
           torch::randint(model.classes, {batch}, torch::kLong)};
 }
 
-// The first batch of the data, or random numbers where none are named.
-Batch batch_for(const ReproduceCall& call, const ModelOptions& model, int64_t batch) {
-  if (call.request.data.empty()) return random_batch(model, batch);
-  const auto source = open_data(data_of(call.request));
+void require_fits(const DataSource& source, const Task& task, const std::string& name) {
+  const auto& model = task.row->model;
   require(model.family == Family::gpt
               ? source.vocabulary > 0 && source.vocabulary <= model.vocabulary
               : source.image == model.image_size && source.channels == model.channels &&
                     static_cast<int64_t>(source.classes.size()) <= model.classes,
-          call.request.data, " does not fit ", model.name(), "; leave --data out for random data");
-  BatchOrder order(source.train->size(), training_order(batch, 0));
-  return source.train->load(*order.next());
+          name, " does not fit ", model.name(), "; leave --data out for random data");
+  require(source.train->size() >= task.plan.batch, name, " has ", source.train->size(),
+          " samples, and a step wants ", task.plan.batch, "; set --batch, or take other --data");
 }
 
-double backward(Network& network, const Batch& batch, int64_t parts) {
+// Nothing where no data is named: random numbers do.
+std::optional<DataSource> open_for(const ReproduceCall& call, const std::vector<Task>& tasks) {
+  if (call.request.data.empty()) return std::nullopt;
+  auto source = open_data(data_of(call.request));
+  for (const auto& task : tasks) require_fits(source, task, call.request.data);
+  return source;
+}
+
+Batch batch_of(const std::optional<DataSource>& source, const Task& task) {
+  if (!source) return random_batch(task.row->model, task.plan.batch);
+  BatchOrder order(source->train->size(), training_order(task.plan.batch, 0));
+  return source->train->load(*order.next());
+}
+
+double backward(Network& network, const Batch& batch, int64_t parts, const TrainOptions& train) {
   Progress progress(parts, stderr);
   progress.update(0, "");
   double loss = 0;
@@ -138,7 +155,7 @@ double backward(Network& network, const Batch& batch, int64_t parts) {
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t begin = samples * part / parts, count = samples * (part + 1) / parts - begin;
     const auto mean = loss_of(network.forward(batch.input.narrow(0, begin, count)),
-                              batch.target.narrow(0, begin, count)) *
+                              batch.target.narrow(0, begin, count), train.label_smoothing) *
                       (static_cast<double>(count) / static_cast<double>(samples));
     loss += mean.item<double>();
     mean.backward();
@@ -147,56 +164,73 @@ double backward(Network& network, const Batch& batch, int64_t parts) {
   return loss;
 }
 
-// AdamW for each parameter by itself, so that its gradient can go before the next has moments.
-void update(const std::vector<torch::Tensor>& parameters, std::vector<AdamW>& optimizers,
-            const TrainOptions& options) {
+struct Moments {
+  torch::Tensor first, second;
+};
+
+Moments moments_of(const torch::Tensor& parameter) {
+  return {torch::zeros_like(parameter), torch::zeros_like(parameter)};
+}
+
+// AdamW for one parameter after the other, so that a gradient can go before the next has moments.
+void update(std::vector<torch::Tensor>& parameters, const std::vector<Moments>& moments,
+            const TrainOptions& train) {
+  const torch::NoGradGuard no_grad;
   const double norm = gradient_norm(parameters);
   ensure(std::isfinite(norm), "one step: the norm of the gradients is ", norm);
-  const double scale = options.clip > 0 && norm > options.clip ? options.clip / norm : 1.0;
+  const double scale = train.clip > 0 && norm > train.clip ? train.clip / norm : 1.0;
   for (size_t p = 0; p < parameters.size(); ++p) {
     auto& gradient = parameters[p].mutable_grad();
     if (!gradient.defined()) continue;
-    gradient.mul_(scale);
-    if (optimizers.size() <= p) optimizers.emplace_back(AdamW({parameters[p]}, {}));
-    optimizers[p].options.lr = options.lr;
-    optimizers[p].options.weight_decay = options.weight_decay;
-    optimizers[p].step();
+    auto [first, second] = moments.empty() ? moments_of(parameters[p]) : moments[p];
+    adamw_update(adamw_options(train), 1, scale, gradient, parameters[p], first, second);
     gradient.reset();
   }
 }
 
-StepResult take_step(const ReproduceCall& call, const Task& task) {
-  const auto& model = task.row->model;
-  const auto& plan = task.plan;
+void measure_step(const std::optional<DataSource>& source, const Task& task, StepResult& result) {
+  torch::manual_seed(Random({task.row->seed}).bits());
+  Network network(task.row->model);
+  const auto batch = batch_of(source, task);
+  auto parameters = network.module().parameters();
+  std::vector<Moments> moments;
+  if (task.plan.moments_first)
+    for (const auto& parameter : parameters) moments.push_back(moments_of(parameter));
+  const Stopwatch watch;
+  result.loss = backward(network, batch, task.plan.parts, task.train);
+  update(parameters, moments, task.train);
+  result.seconds = watch.milliseconds() / 1e3;
+}
+
+StepResult take_step(const ReproduceCall& call, const PaperTable& table,
+                     const std::optional<DataSource>& source, const Task& task) {
   StepResult result;
-  const auto peak = peak_bytes([&] {
-    torch::manual_seed(Random({task.row->seed}).bits());
-    Network network(model);
-    const auto batch = batch_for(call, model, plan.batch);
-    const auto parameters = network.module().parameters();
-    std::vector<AdamW> optimizers;
-    if (plan.moments_first)
-      for (const auto& parameter : parameters) optimizers.emplace_back(AdamW({parameter}, {}));
-    const Stopwatch watch;
-    result.loss = backward(network, batch, plan.parts);
-    update(parameters, optimizers, task.train);
-    result.seconds = watch.milliseconds() / 1e3;
-  });
+  static_cast<RowName&>(result) = name_row(table, *task.row);
+  const auto peak = peak_bytes([&] { measure_step(source, task, result); });
   ensure(peak.has_value(), "one step: this system does not tell how much memory it takes");
-  result.parameters = model_cost(model).parameters;
-  result.batch = plan.batch, result.parts = plan.parts;
+  result.parameters = model_cost(task.row->model).parameters;
+  result.batch = task.plan.batch, result.parts = task.plan.parts;
   result.peak_bytes = *peak;
-  result.data = call.request.data.empty() ? "random" : call.request.data;
-  if (!plan.moments_first) result.data += "; moments made during the update";
+  result.data = source ? call.request.data : "random";
+  if (!task.plan.moments_first) result.data += "; moments made during the update";
   result.command =
       row_command(call, *task.row, fmt::format("--one-step --memory {}", call.memory_gb));
   result.machine = machine_text(call.threads), result.commit = kCommit;
   return result;
 }
 
+void check_settings(const PlanRequest& request) {
+  constexpr const char* kOfAStep[] = {"batch", "lr",   "weight-decay",   "beta2",
+                                      "clip",  "init", "label-smoothing"};
+  for (const auto& [name, text] : request.settings)
+    require(std::find(std::begin(kOfAStep), std::end(kOfAStep), name) != std::end(kOfAStep),
+            "--one-step: --", name, " changes nothing of a single step; leave it out");
+}
+
 // The rows asked for, or those that the paper could not train.
 ReproducePlan plan_of(const ReproduceCall& call) {
   const auto table = paper_table(call.request.table);
+  check_settings(call.request);
   auto request = call.request;
   request.budget = Budget::paper;
   if (request.rows.empty())
@@ -212,7 +246,9 @@ ReproducePlan plan_of(const ReproduceCall& call) {
 void show_steps(const ReproduceCall& call) {
   at::set_num_threads(call.threads);
   const auto plan = plan_of(call);
-  print_tasks(call, make_tasks(call, plan));
+  const auto tasks = make_tasks(call, plan);
+  open_for(call, tasks);  // refuses data that does not fit
+  print_tasks(call, tasks);
 }
 
 void reproduce_steps(const ReproduceCall& call) {
@@ -221,17 +257,18 @@ void reproduce_steps(const ReproduceCall& call) {
   setenv("TRANSLUTION_WORKSPACE", "0", /*overwrite=*/0);
   const auto plan = plan_of(call);
   const auto tasks = make_tasks(call, plan);
+  const auto source = open_for(call, tasks);
   print_tasks(call, tasks);
   require_all_fit(call, tasks);
+  Results results{plan.table.name, plan.table.title};
+  write_results(call, results);  // now: after a long step is too late to find that it cannot be
   for (const auto& task : tasks) {
-    auto result = describe_row(plan, *task.row);
-    result.cuts.clear();  // those of trainings
-    result.one_step = take_step(call, task);
-    fmt::print("{} with {}: {:.1f} s, peak {}, loss {:.4f}\n", result.model, result.method,
-               result.one_step->seconds, in_bytes(result.one_step->peak_bytes),
-               result.one_step->loss);
+    const auto step = take_step(call, plan.table, source, task);
+    fmt::print("{} with {}: {:.1f} s, peak {}, loss {:.4f}\n", step.model, step.method,
+               step.seconds, in_bytes(step.peak_bytes), step.loss);
     std::fflush(stdout);
-    write_results(call, {plan.table.name, plan.table.title, {result}});
+    results.steps.push_back(step);
+    write_results(call, results);
   }
 }
 

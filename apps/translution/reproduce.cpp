@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <set>
 
+#include "measure.h"
 #include "progress.h"
 #include "report_data.h"
 #include "table.h"
 #include "training_run.h"
 #include "translution/core/error.h"
 #include "translution/io/atomic_file.h"
+#include "translution/io/disk.h"
 #include "translution/io/file.h"
 #include "translution/models/cost.h"
 #include "translution/reproduce/curves.h"
@@ -41,11 +44,27 @@ struct Task {
   Forecast forecast;
 
   bool finished() const { return step == training->steps; }
+  bool fits() const { return forecast.bytes <= machine_bytes(); }
   double seconds_left() const {
     return forecast.seconds * static_cast<double>(training->steps - step) /
            static_cast<double>(training->steps);
   }
 };
+
+// The facts of the data; those that are known of a recipe's where it was not fetched.
+DataFacts facts_or_known(const DataOptions& data) {
+  const auto known = known_data(data.data);
+  if (!known) return facts_of(open_data(data));
+  try {
+    return facts_of(open_data(data));
+  } catch (const std::runtime_error& error) {
+    fmt::print("{}\nThe plan counts with what {} has.\n", error.what(), known->name);
+  }
+  auto facts = known->facts;
+  if (data.train_limit > 0) facts.samples = std::min(facts.samples, data.train_limit);
+  if (data.eval_limit > 0) facts.evaluated = std::min(facts.evaluated, data.eval_limit);
+  return facts;
+}
 
 // What the log of a begun training says about the share of SGEMM that it reaches; 0: nothing.
 double share_in_log(const std::string& directory) {
@@ -64,14 +83,18 @@ std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& pla
   for (const auto& training : plan.trainings) {
     const std::string directory = call.runs + "/" + training.name;
     const auto steps = list_steps(directory + "/checkpoints");
-    tasks.push_back({&training, directory, steps.empty() ? 0 : steps.front(),
-                     forecast(training, facts, sgemm, share_in_log(directory))});
+    const int64_t step = steps.empty() ? 0 : steps.front();
+    ensure(step <= training.steps, directory, ": has got to step ", step, ", and the data makes ",
+           training.steps, " steps now; use the same data, or other --runs");
+    tasks.push_back(
+        {&training, directory, step, forecast(training, facts, sgemm, share_in_log(directory))});
   }
   return tasks;
 }
 
 std::string state_of(const Task& task) {
   if (task.finished()) return "finished";
+  if (!task.fits()) return fmt::format("more than this machine has, {}", in_bytes(machine_bytes()));
   return task.step == 0 ? "" : fmt::format("goes on after step {}", grouped(task.step));
 }
 
@@ -94,11 +117,18 @@ void print_tasks(const std::vector<Task>& tasks) {
   fmt::print("{}\n{} to go, as far as can be told\n", table.str(), duration_text(seconds));
 }
 
+void require_all_fit(const std::vector<Task>& tasks) {
+  for (const auto& task : tasks)
+    ensure(task.finished() || task.fits(), task.training->name, ": takes ",
+           in_bytes(task.forecast.bytes), ", more than this machine has, ",
+           in_bytes(machine_bytes()), "; name other rows with --rows, or raise --accumulate");
+}
+
 void print_rows(const ReproducePlan& plan) {
   fmt::print("\n{}\n\n", plan.table.title);
   Table table({{"row", Align::right}, {"model"}, {"method"}, {""}, {"cut"}});
   for (const auto& row : plan.rows) {
-    const auto described = describe_row(plan, row);
+    const auto described = name_row(plan.table, row);
     std::string cuts;
     for (const auto& cut : row.cuts) cuts += (cuts.empty() ? "" : "; ") + cut;
     table.add({std::to_string(row.number), described.model, described.method, described.variant,
@@ -110,19 +140,22 @@ void print_rows(const ReproducePlan& plan) {
 
 // ------------------------------------------------------------------------------- what is written
 
-void write_report(const ReproduceCall& call, const ReproducePlan& plan) {
+// All trainings of the results, also of earlier calls, as far as they lie here.
+void write_report(const ReproduceCall& call, const Results& results) {
   ReportData data;
-  data.title = plan.table.title;
-  data.subtitle = fmt::format("budget {}", name_of(kBudgets, plan.budget));
-  for (const auto& training : plan.trainings) {
-    const std::string run = call.runs + "/" + training.name;
-    if (fs::exists(run + "/checkpoints/last")) data.runs.push_back(describe_run(run, true));
-  }
+  data.title = results.title;
+  std::set<std::string> shown;
+  for (const auto& row : results.rows)
+    for (const auto& run : row.runs) {
+      const std::string directory = call.runs + "/" + run.name;
+      if (shown.insert(run.name).second && fs::exists(directory + "/checkpoints/last"))
+        data.runs.push_back(describe_run(directory, true));
+    }
   if (!data.runs.empty()) write_file_atomically(call.out + "/report.html", make_report(data));
 }
 
 Results write_all(const ReproduceCall& call, const ReproducePlan& plan) {
-  fs::create_directories(call.out + "/curves");
+  disk::make_directories(call.out + "/curves");
   for (const auto& training : plan.trainings) {
     const std::string run = call.runs + "/" + training.name;
     if (fs::exists(run + "/metrics.jsonl"))
@@ -132,6 +165,17 @@ Results write_all(const ReproduceCall& call, const ReproducePlan& plan) {
   return write_results(call, collect_results(plan, call.runs, [&](const PlanRow& row) {
                          return row_command(call, row, mode);
                        }));
+}
+
+// A training that is finished has a figure from its last step, unless its log was damaged.
+void require_final_figures(const ReproduceCall& call, const ReproducePlan& plan) {
+  const auto results = collect_results(plan, call.runs, [](const PlanRow&) { return ""; });
+  for (const auto& row : results.rows)
+    for (const auto& figure : row.figures)
+      for (const auto& run : row.runs)
+        ensure(run.name != figure.run || figure.step == run.steps, call.runs, "/", run.name,
+               ": its log does not have ", figure.metric, " on ", figure.set, " at step ",
+               run.steps, ", its last; remove the directory to train it again");
 }
 
 // ------------------------------------------------------------------------------------ training
@@ -176,10 +220,21 @@ class Overall {
   int64_t done_ = 0;
 };
 
+// As a shell wants it.
+std::string quoted(const std::string& text) {
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,=+-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string inside;
+  for (const char letter : text) inside += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return "'" + inside + "'";
+}
+
 void train_task(const ReproduceCall& call, const Task& task, double sgemm, TrainEvents events) {
   const auto& training = *task.training;
-  fs::create_directories(task.directory);
-  write_run_record(task.directory, {machine_text(call.threads), kCommit});
+  const auto record = [&](int64_t) {
+    write_run_record(task.directory, {machine_text(call.threads), kCommit});
+  };
   const auto source = open_data(training.data);
   const auto reached =
       train_in(source, {{training.model, training.data, training.train, call.threads},
@@ -187,7 +242,7 @@ void train_task(const ReproduceCall& call, const Task& task, double sgemm, Train
                         /*resume=*/true,
                         sgemm,
                         std::move(events),
-                        {}});
+                        record});
   if (!reached.done)
     throw std::runtime_error(
         fmt::format("stopped after step {} of {}; the checkpoint is saved: "
@@ -201,13 +256,13 @@ std::string row_command(const ReproduceCall& call, const PlanRow& row, const std
   const auto& request = call.request;
   auto command = fmt::format("translution reproduce {} {} --rows {} --seeds {}", request.table,
                              mode, row.number, row.seed);
-  if (!request.data.empty()) command += " --data " + request.data;
-  for (const auto& [name, text] : request.settings) command += " --" + name + " " + text;
-  return command + " --out " + call.out;
+  if (!request.data.empty()) command += " --data " + quoted(request.data);
+  for (const auto& [name, text] : request.settings) command += " --" + name + " " + quoted(text);
+  return command + " --out " + quoted(call.out);
 }
 
 Results write_results(const ReproduceCall& call, const Results& fresh) {
-  fs::create_directories(call.out);
+  disk::make_directories(call.out);
   const std::string path = call.out + "/results.json";
   auto results = fresh;
   if (fs::exists(path)) {
@@ -223,15 +278,7 @@ Results write_results(const ReproduceCall& call, const Results& fresh) {
 
 void show_plan(const ReproduceCall& call) {
   at::set_num_threads(call.threads);
-  DataFacts facts;
-  const auto data = data_of(call.request);
-  try {
-    facts = facts_of(open_data(data));
-  } catch (const std::runtime_error& error) {
-    const auto whole = paper_data(subject_of(paper_table(call.request.table).rows.front().model));
-    facts = whole.facts;
-    fmt::print("{}\nThe plan counts with {} instead.\n", error.what(), whole.name);
-  }
+  const auto facts = facts_or_known(data_of(call.request));
   const auto plan = make_plan(call.request, facts);
   print_rows(plan);
   print_tasks(make_tasks(call, plan, facts, sgemm_rate(call.threads)));
@@ -246,6 +293,9 @@ void reproduce_table(const ReproduceCall& call) {
   print_rows(plan);
   print_tasks(tasks);
   std::fflush(stdout);
+  require_all_fit(tasks);
+  auto results = write_all(call, plan);  // now: hours later is too late to find that it cannot be
+  write_report(call, results);
   Overall overall(tasks);
   for (size_t t = 0; t < tasks.size(); ++t) {
     if (tasks[t].finished()) continue;
@@ -254,9 +304,10 @@ void reproduce_table(const ReproduceCall& call) {
     train_task(call, tasks[t], sgemm,
                overall.events_of(tasks[t], place, [&] { write_all(call, plan); }));
     overall.finish(tasks[t]);
+    results = write_all(call, plan);
+    write_report(call, results);
   }
-  const auto results = write_all(call, plan);
-  write_report(call, plan);
+  require_final_figures(call, plan);
   fmt::print("\n{}\n{}/results.json, table.md, curves and report.html\n", markdown_table(results),
              call.out);
 }

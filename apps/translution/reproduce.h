@@ -16,8 +16,8 @@ struct ReproduceCall {
   double memory_gb = 20;  ///< that one step may take
 };
 
-/// The plan, printed: trainings with time and memory, and what is cut. Nothing is trained. Where
-/// the data is missing, it is counted as the paper has it.
+/// The plan, printed: trainings with time and memory, and what is cut. Nothing is trained. Data of
+/// the budget need not have been fetched.
 void show_plan(const ReproduceCall& call);
 /// The same for one step of each row.
 void show_steps(const ReproduceCall& call);

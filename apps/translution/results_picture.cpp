@@ -46,26 +46,39 @@ std::string name_of_row(const RowResult& row, bool one_method) {
   return fmt::format("{} {}, {}", row.number, row.method, row.variant);
 }
 
-}  // namespace
-
-std::string results_picture(const Results& results, const std::string& curves) {
+// One for each way of training; the first row of it makes it.
+LineChart& chart_for(const RowResult& row, const Results& results, std::vector<LineChart>& charts) {
+  const auto title = special_cuts(row, results);
+  const auto found = std::find_if(charts.begin(), charts.end(),
+                                  [&](const LineChart& chart) { return chart.title == title; });
+  if (found != charts.end()) return *found;
   LineChart chart;
+  chart.title = title;
   chart.x_name = "passes over the data";
   chart.log_y = true;
   chart.width = 760, chart.height = 340;
+  charts.push_back(chart);
+  return charts.back();
+}
+
+}  // namespace
+
+std::string results_picture(const Results& results, const std::string& curves) {
   std::set<std::string> methods, drawn;
   for (const auto& row : results.rows) methods.insert(row.method);
+  std::vector<LineChart> charts;
   for (const auto& row : results.rows)
     for (const auto& run : row.runs) {
       if (run.step == 0 || !drawn.insert(run.name).second) continue;
       const auto placement = placement_of(row, run);
       auto name = name_of_row(row, methods.size() == 1);
       if (!placement.empty()) name += " · " + placement;
-      chart.series.push_back({name, static_cast<int>(row.number) - 1,
-                              placement == "static" ? Stroke::dashed : Stroke::solid,
-                              loss_of(curves + "/" + run.name + ".csv")});
+      chart_for(row, results, charts)
+          .series.push_back({name, static_cast<int>(row.number) - 1,
+                             placement == "static" ? Stroke::dashed : Stroke::solid,
+                             loss_of(curves + "/" + run.name + ".csv")});
     }
-  return chart.series.empty() ? "" : svg_file(chart);
+  return charts.empty() ? "" : svg_file(charts);
 }
 
 }  // namespace translution::cli

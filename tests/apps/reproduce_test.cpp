@@ -149,10 +149,10 @@ TEST(Reproduce, ADryRunPrintsThePlanAndWritesNothing) {
   EXPECT_THAT(testing::names_in(directory.path()), IsEmpty());
 }
 
-TEST(Reproduce, ADryRunWithoutTheDataCountsWithThePapers) {
+TEST(Reproduce, ADryRunWithoutTheDataCountsWithWhatIsKnownOfIt) {
   const auto outcome = run("reproduce imagenet --budget paper --rows 1 --dry-run");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("The plan counts with ImageNet-1K instead.\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("The plan counts with what ImageNet-1K has.\n"));
   EXPECT_THAT(outcome.out, HasSubstr("1,501,200"));  // 300 passes of 5,004 steps
 }
 
@@ -161,7 +161,7 @@ TEST(Reproduce, OneStepOfARowHasTimeAndMemory) {
   const auto outcome =
       run("reproduce gpt --rows 1 --one-step --threads 1 --out " + directory / "out");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const auto step = results_in(directory / "out")["rows"][0]["one_step"];
+  const auto step = results_in(directory / "out")["steps"][0];
   EXPECT_EQ(step["batch"], 8);
   EXPECT_NEAR(step["loss"].get<double>(), std::log(50257), 1);
   EXPECT_GT(step["peak_bytes"], 16 * 21995904);  // weights, gradients and moments
@@ -174,7 +174,7 @@ TEST(Reproduce, OneStepTakesItsSettingsAndTellsThemInItsCommand) {
       run("reproduce gpt --rows 1 --one-step --memory 1 --batch 3 --threads 1 --out " +
           directory / "out");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const auto step = results_in(directory / "out")["rows"][0]["one_step"];
+  const auto step = results_in(directory / "out")["steps"][0];
   EXPECT_EQ(step["batch"], 3);
   EXPECT_THAT(step["command"].get<std::string>(),
               HasSubstr("gpt --one-step --memory 1 --rows 1 --seeds 0 --batch 3 --out "));
@@ -193,7 +193,7 @@ TEST(Reproduce, OneStepThatDoesNotFitIsRefused) {
       run("reproduce gpt --rows 9 --one-step --memory 5 --out " + directory / "out");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("gpt-c-160 with translution: a step takes "));
-  EXPECT_THAT(outcome.err, HasSubstr(" at least; wanted no more than --memory, 5 GB; "));
+  EXPECT_THAT(outcome.err, HasSubstr(" at least, more than --memory, 5 GB; name other rows"));
 }
 
 TEST(Reproduce, RefusesCallsThatMakeNoSense) {
@@ -202,7 +202,7 @@ TEST(Reproduce, RefusesCallsThatMakeNoSense) {
       {"reproduce minst --out x", "unknown table 'minst'; did you mean 'mnist'?"},
       {"reproduce mnist --budget deks --dry-run", "unknown budget 'deks'; did you mean 'desk'?"},
       {"reproduce mnist --rows 9 --dry-run",
-       "rows: '9' names none of the 6 rows of mnist; wanted numbers such as 1,3-5, a model or a "
+       "rows: '9' is none of the 6 rows of mnist; wanted numbers such as 1,3-5, a model or a "
        "method"},
       {"reproduce mnist --seeds 0,x --dry-run", "--seeds wants a whole number, got 'x'"},
       {"reproduce mnist --epochs 0 --dry-run", "--epochs wants 1 to 1099511627776, got 0"},
@@ -210,10 +210,63 @@ TEST(Reproduce, RefusesCallsThatMakeNoSense) {
        "--one-step takes the paper's batch, which no --budget changes; leave one of them out"},
       {"reproduce mnist --one-step --out x",
        "--one-step: the paper could train all rows of mnist; name some with --rows"},
+      {"reproduce gpt --one-step --epochs 2 --dry-run",
+       "--one-step: --epochs changes nothing of a single step; leave it out"},
+      {"reproduce gpt --one-step --runs x --dry-run",
+       "--one-step leaves no run behind; leave --runs out"},
+      {"reproduce gpt --one-step --rows 1 --data digits --dry-run",
+       "digits does not fit gpt-a-160; leave --data out for random data"},
+      {"reproduce gpt --memory 3 --dry-run",
+       "--memory is for --one-step; use --accumulate to save memory in training"},
+      {"reproduce mnist --out ''", "--out wants a directory, got ''"},
+      {"reproduce mnist --runs '' --out x", "--runs wants a directory, got ''"},
       {"reproduce gpt --data digits:64 --dry-run", "gpt wants text: --data tokens:DIR, got images"},
       {"reproduce mnist --seed 3 --dry-run", "unknown option --seed; did you mean --seeds?"},
   };
   for (const auto& call : calls) expect_refused(call);
+}
+
+// --------------------------------------------------------------------- what may be in the way
+
+TEST(Reproduce, RefusesAPlaceForResultsBeforeAnythingIsTrained) {
+  const TempDir directory;
+  testing::put_bytes(directory / "file", "");
+  const auto no_directory = run(kSmall + directory / "file");
+  EXPECT_EQ(no_directory.code, 1);
+  EXPECT_THAT(no_directory.err, HasSubstr("/file"));
+  std::filesystem::create_directories(directory / "out");
+  testing::put_bytes(directory / "out/results.json", "{");
+  const auto broken = run(kSmall + directory / "out");
+  EXPECT_EQ(broken.code, 1);
+  EXPECT_THAT(broken.err, HasSubstr("results.json: is no results file of `translution reproduce`"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "out/runs"));
+}
+
+TEST(Reproduce, SaysWhenTheLogOfAFinishedTrainingIsDamaged) {
+  const TempDir directory;
+  const std::string out = directory / "out";
+  EXPECT_EQ(run(kSmall + out).code, 0);
+  const auto damaged = out + "/runs/" + *testing::names_in(out + "/runs").begin();
+  const auto log = get_bytes(damaged + "/metrics.jsonl");
+  testing::put_bytes(damaged + "/metrics.jsonl", log.substr(0, log.size() / 2));
+  const auto outcome = run(kSmall + out);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(damaged + ": its log does not have top1 on "));
+  EXPECT_THAT(outcome.err,
+              HasSubstr(" at step 4, its last; remove the directory to train it again"));
+}
+
+TEST(Reproduce, AReportHasAllRowsOfTheResults) {
+  const TempDir directory;
+  const std::string call =
+      "reproduce position_encodings --steps 2 --batch 8 --train-limit 16 --eval-limit 8 --threads "
+      "1 --out " +
+      directory / "out";
+  EXPECT_EQ(run(call + " --rows 1").code, 0);
+  EXPECT_EQ(run(call + " --rows 7").code, 0);
+  const auto report = get_bytes(directory / "out/report.html");
+  EXPECT_THAT(report, HasSubstr("self_attention_no_pos"));
+  EXPECT_THAT(report, HasSubstr("rotary"));
 }
 
 // ------------------------------------------------------------------------------------- results
@@ -242,6 +295,33 @@ TEST(ResultsCommand, FillsInAndChecks) {
   const auto stale = run(arguments + " --check");
   EXPECT_EQ(stale.code, 1);
   EXPECT_THAT(stale.err, HasSubstr("doc.md: is not what "));
+}
+
+TEST(ResultsCommand, TakesResultsBesideThoseThatAreThere) {
+  const TempDir directory;
+  const std::string results = directory / "results", document = directory / "doc.md";
+  std::filesystem::create_directories(results);
+  testing::put_bytes(document, "<!-- results mnist -->\n<!-- end of results -->\n");
+  const std::string call = "results " + results + " " + document + " --take ";
+  for (const char* steps : {"4", "2"})
+    EXPECT_EQ(run("reproduce mnist --rows 1 --batch 8 --train-limit 16 --eval-limit 8 --threads 1 "
+                  "--steps " +
+                  std::string(steps) + " --out " + directory / steps)
+                  .code,
+              0);
+  EXPECT_EQ(run(call + directory / "4").code, 0);
+  const auto second = run(call + directory / "2");
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(json::parse(get_bytes(results + "/mnist.json"))["rows"].size(), 2);
+  EXPECT_EQ(testing::names_in(results + "/mnist").size(), 4);
+  EXPECT_THAT(get_bytes(document), HasSubstr("4 steps instead of 20 passes"));
+  EXPECT_THAT(get_bytes(document), HasSubstr("2 steps instead of 20 passes"));
+
+  const auto before = get_bytes(results + "/mnist.json");
+  const auto missing = run(call + directory / "nowhere");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("nowhere/results.json"));
+  EXPECT_EQ(get_bytes(results + "/mnist.json"), before);
 }
 
 TEST(ResultsCommand, RefusesAFigureThatNoTrainingHasLogged) {

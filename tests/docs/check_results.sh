@@ -1,25 +1,36 @@
 #!/usr/bin/env bash
 # Fails unless the tables of README.md and docs/reproducing.md, and the pictures beside them, are what
-# the program given as the first argument makes of results/, every table has its place, and no figure was
-# typed by hand.
+# the program given as the first argument makes of results/, every table has its place, commands plan what
+# was measured, and no figure was typed by hand.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 "$1" results results README.md docs/reproducing.md --pictures docs/images/results --check
-for file in results/*.json; do
-  [ -e "$file" ] || continue
-  grep -qx "<!-- results $(basename "$file" .json) -->" docs/reproducing.md || {
-    echo "docs/reproducing.md has no place for $file" >&2
-    exit 1
-  }
-done
-# Figures have a decimal point; outside of generated tables and code there must be none.
-typed=$(awk '/^<!-- (results|summary) / { inside = 1 }
-             /^```/ { code = !code }
-             !inside && !code && /[0-9]\.[0-9]/ { print "docs/reproducing.md:" NR ": " $0 }
-             /^<!-- end of results -->$/ { inside = 0 }' docs/reproducing.md)
-[ -z "$typed" ] || {
-  echo "figures that no results file has:" >&2
-  echo "$typed" >&2
+python3 tests/docs/check_commands.py "$1"
+
+missing() {
+  echo "$1" >&2
   exit 1
 }
+grep -q '^<!-- summary mnist -->$' README.md || missing "README.md has no place for results/mnist.json"
+for file in results/*.json; do
+  table=$(basename "$file" .json)
+  grep -qx "<!-- results $table -->" docs/reproducing.md ||
+    missing "docs/reproducing.md has no place for $file"
+  [ ! -e "docs/images/results/$table.svg" ] || grep -q "(images/results/$table.svg)" docs/reproducing.md ||
+    missing "docs/reproducing.md does not show docs/images/results/$table.svg"
+done
+
+# Figures have a decimal point or a percent sign; outside of generated tables and code there must be none.
+for file in README.md docs/*.md results/README.md; do
+  case $file in
+    docs/reproducing.md | README.md | results/README.md) pattern='[0-9]\.[0-9]|[0-9] ?(%|percent)' ;;
+    *) pattern='(accuracy|perplexity)[^.]*[0-9]\.[0-9]' ;;
+  esac
+  awk -v file="$file" -v pattern="$pattern" '
+    /^<!-- (results|summary) / { inside = 1 }
+    /^```/ { code = !code }
+    !inside && !code && $0 ~ pattern { print file ":" NR ": a figure that no results file has: " $0; bad = 1 }
+    /^<!-- end of results -->$/ { inside = 0 }
+    END { exit bad }' "$file" >&2
+done

@@ -49,7 +49,7 @@ TEST(LineChart, DrawsWhatThereIs) {
 }
 
 TEST(LineChart, IsAPictureByItselfWithItsColours) {
-  const auto svg = svg_file(chart_of({{{0, 1}, {1, 3}}, {{0, 2}, {1, 1}}}));
+  const auto svg = svg_file({chart_of({{{0, 1}, {1, 3}}, {{0, 2}, {1, 1}}})});
   EXPECT_EQ(markup_fault("\n" + svg), "");
   EXPECT_THAT(svg, HasSubstr("<svg xmlns=\"http://www.w3.org/2000/svg\""));
   EXPECT_THAT(svg, HasSubstr("--s0: #"));

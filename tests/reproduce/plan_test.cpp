@@ -131,8 +131,8 @@ TEST(Plan, WhatTheDeskCutsIsNamed) {
       plan_of("mnist", Budget::desk, {"1"}).rows.front().cuts,
       ElementsAre("5 of 20 passes", "batch 64 instead of 256", "warmup 250 instead of 200"));
   const auto image = plan_of("position_encodings", Budget::desk, {"8"}).rows.front();
-  EXPECT_THAT(image.cuts, Contains("data mnist:/usr/share/datasets/fashion-mnist instead of "
-                                   "ImageNet-1K"));
+  EXPECT_THAT(image.cuts, Contains("data mnist:/usr/share/datasets/fashion-mnist with 60,000 "
+                                   "images instead of ImageNet-1K"));
   EXPECT_THAT(image.cuts, Contains("vit-a/12 instead of vit-a/56"));
   EXPECT_THAT(image.cuts, Contains("84x84 instead of 224x224 pixels"));
   EXPECT_THAT(image.cuts, Contains("10 instead of 1,000 classes"));
@@ -185,13 +185,48 @@ TEST(Plan, RowsAreNumbersRangesModelsOrMethods) {
 }
 
 TEST(Plan, RefusesRowsAndDataThatDoNotFit) {
-  EXPECT_EQ(refusal({"mnist", Budget::desk, {"1", "7"}}),
-            "rows: '7' names none of the 6 rows of mnist; wanted numbers such as 1,3-5, a model or "
-            "a method");
+  for (const std::string word : {"7", "0", "0-1", "5-7", "4-2", "", "1-", "vit-b/12"})
+    EXPECT_EQ(refusal({"mnist", Budget::desk, {"1", word}}),
+              "rows: '" + word +
+                  "' is none of the 6 rows of mnist; wanted numbers such as 1,3-5, a model or a "
+                  "method");
   EXPECT_EQ(refusal({"minst", Budget::desk}), "unknown table 'minst'; did you mean 'mnist'?");
   EXPECT_EQ(refusal({"gpt", Budget::desk}), "gpt wants text: --data tokens:DIR, got images");
   EXPECT_EQ(refusal({"mnist", Budget::desk}, {100, 10, 1, 0, {}, 256}),
             "mnist wants images, got text");
+  EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0}, "images:flowers"}),
+            "mnist compares digits that stand still and move: --data wants digits, mnist:DIR or "
+            "idx:DIR, got images:flowers");
+}
+
+TEST(Plan, RefusesSettingsThatWouldNotCount) {
+  EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0, 1, 0}}), "seeds: wanted each of them once");
+  EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0}, "", {{"epochs", "2"}, {"steps", "9"}}}),
+            "--epochs and --steps do not go together; leave one of them out");
+  EXPECT_EQ(refusal({"imagenet", Budget::desk, {}, {0}, "images:x", {{"placement", "fresh"}}}),
+            "--placement fresh is for images on a canvas: digits, mnist:DIR or idx:DIR, got "
+            "images:x");
+}
+
+TEST(Plan, PassesOverTextReplaceTheStepsOfTheRecipe) {
+  const PlanRequest request{"gpt", Budget::desk, {"1"}, {0}, "", {{"epochs", "2"}}};
+  const auto plan = make_plan(request, {1000, 10, 0, 0, {}, 50257});
+  EXPECT_EQ(plan.trainings.front().steps, 2 * 1000 / 8);
+}
+
+TEST(Plan, ABatchIsNoLargerThanTheData) {
+  const auto plan = plan_of("mnist", Budget::desk, {"1"}, {8, 10, 1, 10, {84, 84}, 0});
+  EXPECT_EQ(plan.trainings.front().train.batch, 8);
+  EXPECT_THAT(plan.rows.front().cuts, Contains("batch 8 instead of 256"));
+}
+
+TEST(Plan, DataOfRecipesIsKnownWithoutIt) {
+  for (const auto budget : {Budget::desk, Budget::paper})
+    for (const auto& name : paper_table_names()) {
+      const auto facts = known_data(data_of({name, budget}).data)->facts;
+      EXPECT_FALSE(plan_of(name, budget, {}, facts).trainings.empty()) << name;
+    }
+  EXPECT_FALSE(known_data("images:flowers"));
 }
 
 TEST(Forecast, GrowsWithTheStepsAndFallsWithTheRate) {

@@ -27,6 +27,10 @@ void put_log(const std::string& runs, const Training& training, int64_t steps, d
     log.add({steps, 1.0, set, {{"loss", 0.5}, {"top1", top1}, {"top5", 1.0}}});
 }
 
+StepResult step_of(const RowName& row, int64_t batch) {
+  return {row, 4590634, batch, 4, 12.5, 19e9, 2.3, "random", "cmd", "m", "c"};
+}
+
 // The mnist table at the desk, of which some trainings have a log.
 class CollectedResults : public ::testing::Test {
  protected:
@@ -79,8 +83,7 @@ TEST_F(CollectedResults, LeaveOutRowsThatHaveNotBegun) {
 
 TEST_F(CollectedResults, ComeBackFromTheirFile) {
   auto results = finished({0.9, 0.97});
-  results.rows[1].one_step =
-      StepResult{4590634, 256, 4, 12.5, 19e9, 2.3, "random", "cmd", "m", "c"};
+  results.steps.push_back(step_of(results.rows[1], 256));
   const auto text = to_json(results).dump(1);
   EXPECT_EQ(to_json(parse_results(text, "f")).dump(1), text);
 }
@@ -93,24 +96,39 @@ TEST_F(CollectedResults, RefuseOtherFilesWithTheirPath) {
 }
 
 TEST_F(CollectedResults, ReplaceTheSameRowsAndKeepTheOthers) {
-  auto older = finished({0.9, 0.95});
-  older.rows[1].one_step = StepResult{};
+  const auto older = finished({0.9, 0.95});
   auto fresh = older;
   fresh.rows.erase(fresh.rows.begin());
-  fresh.rows[0].one_step.reset();
   fresh.rows[0].figures[1].ours = 96.0;
   const auto merged = merge_results(older, fresh);
   ASSERT_EQ(merged.rows.size(), 2);
   EXPECT_EQ(merged.rows[0].number, 1);
   EXPECT_EQ(merged.rows[1].figures[1].ours, 96.0);
-  EXPECT_TRUE(merged.rows[1].one_step.has_value());
-  Results step = fresh;  // of the row alone, without trainings
-  step.rows[0].runs.clear(), step.rows[0].figures.clear();
-  step.rows[0].one_step = StepResult();
-  step.rows[0].one_step->parameters = 7;
-  const auto both = merge_results(older, step);
-  EXPECT_EQ(both.rows[1].figures[1].ours, 95.0);
-  EXPECT_EQ(both.rows[1].one_step->parameters, 7);
+}
+
+TEST_F(CollectedResults, ReplaceTheSameStepsAndKeepTheOthers) {
+  auto older = finished({0.9, 0.95}), fresh = older;
+  older.steps = {step_of(older.rows[0], 64), step_of(older.rows[1], 256)};
+  fresh.rows.clear();
+  fresh.steps = {step_of(older.rows[1], 256)};
+  fresh.steps[0].seconds = 7;
+  const auto merged = merge_results(older, fresh);
+  EXPECT_EQ(merged.rows.size(), 2);
+  ASSERT_EQ(merged.steps.size(), 2);
+  EXPECT_EQ(merged.steps[0].seconds, 12.5);
+  EXPECT_EQ(merged.steps[1].seconds, 7);
+}
+
+TEST_F(CollectedResults, KeepWhatHasGotFurther) {
+  const auto older = finished({0.9});
+  const auto plan = plan_of({"1"});
+  const TempDir anew;
+  put_log(anew.path(), plan.trainings.front(), 2000, 0.5);
+  const auto begun = collect_results(plan, anew.path(), [](const PlanRow&) { return ""; });
+  const auto merged = merge_results(older, begun);
+  ASSERT_EQ(merged.rows.size(), 1);
+  for (const auto& figure : merged.rows[0].figures) EXPECT_EQ(figure.ours, 90.0) << figure.name;
+  for (const auto& run : merged.rows[0].runs) EXPECT_TRUE(run.finished());
 }
 
 TEST_F(CollectedResults, KeepRowsThatWereTrainedInAnotherWay) {
@@ -176,6 +194,27 @@ TEST_F(MarkdownTable, HasTheMeansOfSeveralSeeds) {
   EXPECT_THAT(markdown_table(results), HasSubstr("- static → static %: rows 1 and 2\n"));
 }
 
+TEST_F(MarkdownTable, CountsOnlySeedsThatDifferAndAreFinished) {
+  auto results = finished({0.96});
+  results.rows.push_back(results.rows.front());
+  EXPECT_THAT(markdown_table(results), Not(HasSubstr("Means of several seeds")));
+  results.rows.back().seed = 1;
+  EXPECT_THAT(markdown_table(results), HasSubstr("Means of several seeds"));
+  for (auto& run : results.rows.back().runs) run.steps *= 2;
+  EXPECT_THAT(markdown_table(results), Not(HasSubstr("Means of several seeds")));
+}
+
+TEST_F(MarkdownTable, ListsTheOpenOrdersOfARowTogether) {
+  EXPECT_THAT(markdown_table(finished({0.97, 0.9731, 0.9735})),
+              HasSubstr("- static → static %: row 1 and rows 2, 3; rows 2 and 3\n"));
+}
+
+TEST_F(MarkdownTable, KeepsABarInsideItsCell) {
+  auto results = finished({0.96});
+  results.rows.front().cuts = {"data images:a|b"};
+  EXPECT_THAT(markdown_table(results), HasSubstr("| data images:a\\|b |"));
+}
+
 TEST_F(MarkdownTable, FillsInADocumentBetweenMarks) {
   const auto results = finished({0.93});
   const std::string before =
@@ -193,6 +232,8 @@ TEST_F(MarkdownTable, InShortLeavesOutMachinesAndCommands) {
   EXPECT_THAT(text, HasSubstr(markdown_summary(results)));
   EXPECT_THAT(text, HasSubstr("| 92.64 | **93.00** |"));
   EXPECT_THAT(text, HasSubstr("5 of 20 passes"));
+  const auto two = markdown_summary(finished({0.97, 0.9731}));
+  EXPECT_THAT(two, HasSubstr("order is open:\n\n- static → static %: rows 1 and 2\n"));
   EXPECT_THAT(text, Not(HasSubstr("a machine")));
   EXPECT_THAT(text, Not(HasSubstr("```")));
 }

@@ -266,7 +266,7 @@ Plot make_plot(const LineChart& chart) {
   const Axis x = axis_over(chart, &ChartPoint::x, x_options);
   const Axis y = axis_over(chart, &ChartPoint::y, y_options);
   return {longest(y.tick_texts()) + 14,
-          10.0,
+          chart.title.empty() ? 10.0 : 14 + kLineHeight,
           chart.width - label_room(chart),
           chart.height - 44.0,
           x,
@@ -277,6 +277,9 @@ Plot make_plot(const LineChart& chart) {
 std::string draw_chart(const LineChart& chart) {
   const Plot plot = make_plot(chart);
   std::string svg = draw_axes(plot, chart.x_name);
+  if (!chart.title.empty())
+    svg += fmt::format("<text class=\"name\" x=\"{:.1f}\" y=\"14\">{}</text>\n", plot.left,
+                       html_escape(chart.title));
   for (const bool thin : {true, false})  // what matters most comes last, on top
     for (const auto& series : chart.series)
       if ((series.stroke == Stroke::thin) == thin) svg += draw_series(series, plot, chart.x_name);
@@ -293,11 +296,18 @@ std::string svg_line_chart(const LineChart& chart) {
       chart.width, chart.height, draw_chart(chart));
 }
 
-std::string svg_file(const LineChart& chart) {
+std::string svg_file(const std::vector<LineChart>& charts) {
+  int width = 0, height = 0;
+  std::string drawn;
+  for (const auto& chart : charts) {
+    drawn += fmt::format("<g transform=\"translate(0,{})\">\n{}</g>\n", height, draw_chart(chart));
+    width = std::max(width, chart.width);
+    height += chart.height;
+  }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" font-family=\"sans-serif\" "
       "viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">\n<style>\n{2}</style>\n{3}</svg>\n",
-      chart.width, chart.height, embedded_chart, draw_chart(chart));
+      width, height, embedded_chart, drawn);
 }
 
 std::string chart_legend(const std::vector<LegendEntry>& entries) {

@@ -21,6 +21,7 @@ struct ChartSeries {
 };
 
 struct LineChart {
+  std::string title;     ///< plain text above it; none where it is empty
   std::string x_name;    ///< plain text, as "step"
   bool whole_x = false;  ///< x counts something
   bool log_y = false;
@@ -30,8 +31,8 @@ struct LineChart {
 
 /// The chart as an SVG picture; series are named beside their last point where there is room.
 std::string svg_line_chart(const LineChart& chart);
-/// The same as a file of its own, which brings its colours along.
-std::string svg_file(const LineChart& chart);
+/// Charts below each other, as a file of its own that brings its colours along.
+std::string svg_file(const std::vector<LineChart>& charts);
 
 struct LegendEntry {
   std::string name;

@@ -1,7 +1,5 @@
 #include "translution/reproduce/cuts.h"
 
-#include <stdexcept>
-
 #include "translution/core/error.h"
 #include "translution/core/grouped.h"
 
@@ -18,6 +16,18 @@ struct Cuts {
     if (ours != whole) texts.push_back(join(grouped(ours), " of ", grouped(whole), of));
   }
 };
+
+void add_data(const Training& training, const DataFacts& facts, const KnownData& paper,
+              Cuts& cuts) {
+  const char* samples = facts.vocabulary > 0 ? " windows" : " images";
+  if (training.data.data == paper.data)
+    cuts.part(facts.samples, paper.facts.samples, samples);
+  else
+    cuts.texts.push_back(join("data ", training.data.data, " with ", grouped(facts.samples),
+                              samples, " instead of ", paper.name));
+  if (training.data.eval_limit > 0)
+    cuts.texts.push_back(join("evaluated on ", grouped(facts.evaluated)));
+}
 
 void add_model(const ModelOptions& paper, const ModelOptions& model, Cuts& cuts) {
   cuts.instead(model.name(), paper.name(), "");
@@ -52,30 +62,16 @@ void add_settings(const TrainOptions& whole, const TrainOptions& train, Cuts& cu
 
 }  // namespace
 
-PaperData paper_data(Subject subject) {
-  switch (subject) {
-    case Subject::digits:
-      return {"MNIST", {60000, 10000, 1, 10, {84, 84}, 0}};
-    case Subject::images:
-      return {"ImageNet-1K", {1281167, 50000, 3, 1000, {224, 224}, 0}};
-    case Subject::text:
-      return {"OpenWebText", {56472388, 27725, 0, 0, {}, 50257}};  // windows of 160 tokens
-  }
-  throw std::logic_error("paper_data: a subject without a case");
+KnownData paper_data(Subject subject) {
+  return *known_data(recipe_for(Budget::paper, subject).data.data);
 }
 
 std::vector<std::string> cuts_of(const ModelOptions& paper, const Training& training,
                                  const DataFacts& facts) {
   const Subject subject = subject_of(paper);
   const auto whole = recipe_for(Budget::paper, subject);
-  const auto data = paper_data(subject);
   Cuts cuts;
-  if (training.data.data != whole.data.data)
-    cuts.texts.push_back(join("data ", training.data.data, " instead of ", data.name));
-  else if (subject != Subject::text)
-    cuts.part(facts.samples, data.facts.samples, " images");
-  if (training.data.eval_limit > 0)
-    cuts.texts.push_back(join("evaluated on ", grouped(facts.evaluated)));
+  add_data(training, facts, paper_data(subject), cuts);
   if (training.data.fresh != whole.data.fresh) cuts.texts.push_back("another place in every pass");
   add_model(paper, training.model, cuts);
   if (training.model.init != whole.init)

@@ -8,11 +8,7 @@
 namespace translution {
 
 /// What the paper's models learn from.
-struct PaperData {
-  const char* name;
-  DataFacts facts;
-};
-PaperData paper_data(Subject subject);
+KnownData paper_data(Subject subject);
 
 /// Everything in which a training differs from the whole recipe for the paper's model on the
 /// paper's data, in words: "5 of 20 passes", "84x84 instead of 224x224 pixels".

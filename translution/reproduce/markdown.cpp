@@ -68,8 +68,17 @@ std::string of_runs(const RowResult& row, const Text& text) {
   return joined(parts, " / ");
 }
 
+// A bar in a cell would end it.
+std::string escaped(std::string cell) {
+  for (size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2)
+    cell.insert(at, "\\");
+  return cell;
+}
+
 std::string line_of(const std::vector<std::string>& cells) {
-  return "| " + joined(cells, " | ") + " |\n";
+  std::string line = "|";
+  for (const auto& cell : cells) line += " " + escaped(cell) + " |";
+  return line + "\n";
 }
 
 // ---------------------------------------------------------------------------------- trainings
@@ -85,7 +94,7 @@ std::vector<std::string> titles_of(const RowResult& row) {
   return titles;
 }
 
-std::string method_text(const RowResult& row) {
+std::string method_text(const RowName& row) {
   return "`" + row.method + "`" + (row.variant.empty() ? "" : ", " + row.variant);
 }
 
@@ -109,18 +118,15 @@ std::vector<std::string> cells_of(const RowResult& row) {
   return cells;
 }
 
-bool has_runs(const RowResult& row) { return !row.runs.empty(); }
-
 // Columns that the short table leaves out.
 bool is_detail(const std::string& title) {
-  constexpr const char* kDetails[] = {"row", "seconds", "commit", "machine"};
+  constexpr const char* kDetails[] = {"seconds", "commit", "machine"};
   return std::find(std::begin(kDetails), std::end(kDetails), title) != std::end(kDetails);
 }
 
 std::string trainings_table(const Results& results, bool details) {
-  const auto first = std::find_if(results.rows.begin(), results.rows.end(), has_runs);
-  if (first == results.rows.end()) return "";
-  const auto titles = titles_of(*first);
+  if (results.rows.empty()) return "";
+  const auto titles = titles_of(results.rows.front());
   const auto line = [&](const std::vector<std::string>& cells) {
     std::vector<std::string> shown;
     for (size_t c = 0; c < cells.size(); ++c)
@@ -128,39 +134,36 @@ std::string trainings_table(const Results& results, bool details) {
     return line_of(shown);
   };
   std::string text = line(titles) + line(std::vector<std::string>(titles.size(), "---"));
-  for (const auto& row : results.rows)
-    if (has_runs(row)) text += line(cells_of(row));
+  for (const auto& row : results.rows) text += line(cells_of(row));
   return text + "\n";
 }
 
 // -------------------------------------------------------------------------------- one step each
 
 std::string steps_table(const Results& results) {
-  std::string lines;
-  for (const auto& row : results.rows) {
-    if (!row.one_step) continue;
-    const auto& step = *row.one_step;
-    lines += line_of({std::to_string(row.number), row.model, method_text(row),
-                      grouped(step.parameters), grouped(step.batch), grouped(step.parts), step.data,
-                      fmt::format("{:.1f}", step.seconds),
-                      fmt::format("{:.2f}", step.peak_bytes / 1e9), step.commit, step.machine});
-  }
-  if (lines.empty()) return "";
+  if (results.steps.empty()) return "";
   const std::vector<std::string> titles = {"row",     "model",  "method", "parameters",
                                            "batch",   "parts",  "data",   "seconds",
                                            "peak GB", "commit", "machine"};
-  return "One step of training:\n\n" + line_of(titles) +
-         line_of(std::vector<std::string>(titles.size(), "---")) + lines + "\n";
+  std::string text = "One step of training:\n\n" + line_of(titles) +
+                     line_of(std::vector<std::string>(titles.size(), "---"));
+  for (const auto& step : results.steps)
+    text += line_of({std::to_string(step.number), step.model, method_text(step),
+                     grouped(step.parameters), grouped(step.batch), grouped(step.parts), step.data,
+                     fmt::format("{:.1f}", step.seconds),
+                     fmt::format("{:.2f}", step.peak_bytes / 1e9), step.commit, step.machine});
+  return text + "\n";
 }
 
 // -------------------------------------------------------------------------------- several seeds
 
-std::string seeds_table(const std::vector<SeedGroup>& groups) {
+std::string seeds_table(const Results& results) {
+  const auto groups = group_seeds(results);
   std::string lines;
   for (const auto& group : groups) {
-    if (group.seeds == 1) continue;
+    if (group.finished() < 2) continue;
     std::vector<std::string> cells = {std::to_string(group.row->number), group.row->model,
-                                      method_text(*group.row), std::to_string(group.seeds)};
+                                      method_text(*group.row), std::to_string(group.finished())};
     for (const auto& values : group.values) cells.push_back(mean_text(values));
     cells.push_back(joined(group.row->cuts, "; "));
     lines += line_of(cells);
@@ -173,38 +176,35 @@ std::string seeds_table(const std::vector<SeedGroup>& groups) {
          line_of(std::vector<std::string>(titles.size(), "---")) + lines + "\n";
 }
 
-// What is cut for this group and not for all of them.
-std::string special_cuts(const SeedGroup& group, const std::vector<SeedGroup>& groups) {
-  std::vector<std::string> special;
-  for (const auto& cut : group.row->cuts) {
-    const auto has = [&](const SeedGroup& other) {
-      const auto& cuts = other.row->cuts;
-      return std::find(cuts.begin(), cuts.end(), cut) != cuts.end();
-    };
-    if (!std::all_of(groups.begin(), groups.end(), has)) special.push_back(cut);
-  }
-  return special.empty() ? "" : " (" + joined(special, "; ") + ")";
+// Do two rows compare methods, and is it open which of them is ahead?
+bool open_between(const SeedGroup& a, const SeedGroup& b, size_t figure) {
+  return a.row->number != b.row->number && a.row->model == b.row->model &&
+         a.row->cuts == b.row->cuts && a.row->figures[figure].run != b.row->figures[figure].run &&
+         is_open(a.values[figure], b.values[figure]);
 }
 
-std::string open_pairs(const std::vector<SeedGroup>& groups, size_t figure) {
+// "rows 1 and 2, row 2 and rows 3, 5 (1 of 20 passes)".
+std::string open_pairs(const Results& results, const std::vector<SeedGroup>& groups,
+                       size_t figure) {
   std::vector<std::string> pairs;
-  for (auto a = groups.begin(); a != groups.end(); ++a)
-    for (auto b = a + 1; b != groups.end(); ++b) {
-      const auto &row_a = *a->row, &row_b = *b->row;
-      if (row_a.number == row_b.number || row_a.model != row_b.model || row_a.cuts != row_b.cuts)
-        continue;
-      if (row_a.figures[figure].run == row_b.figures[figure].run) continue;
-      if (is_open(a->values[figure], b->values[figure]))
-        pairs.push_back(
-            join("rows ", row_a.number, " and ", row_b.number, special_cuts(*a, groups)));
-    }
-  return joined(pairs, ", ");
+  for (auto a = groups.begin(); a != groups.end(); ++a) {
+    std::vector<std::string> others;
+    for (auto b = a + 1; b != groups.end(); ++b)
+      if (open_between(*a, *b, figure)) others.push_back(std::to_string(b->row->number));
+    if (others.empty()) continue;
+    const auto special = special_cuts(*a->row, results);
+    pairs.push_back(join(others.size() == 1 ? "rows " : "row ", a->row->number,
+                         others.size() == 1 ? " and " : " and rows ", joined(others, ", "),
+                         special.empty() ? "" : " (" + special + ")"));
+  }
+  return joined(pairs, "; ");
 }
 
-std::string open_sentences(const std::vector<SeedGroup>& groups) {
+std::string open_sentences(const Results& results) {
+  const auto groups = group_seeds(results);
   std::string text;
   for (size_t figure = 0; !groups.empty() && figure < groups.front().values.size(); ++figure)
-    if (const auto pairs = open_pairs(groups, figure); !pairs.empty())
+    if (const auto pairs = open_pairs(results, groups, figure); !pairs.empty())
       text += join("- ", title_of(groups.front().row->figures[figure].name), ": ", pairs, "\n");
   if (text.empty()) return "";
   return "Within a point of each other, with one seed or with seeds that overlap, so that their "
@@ -214,10 +214,8 @@ std::string open_sentences(const std::vector<SeedGroup>& groups) {
 
 std::string commands_of(const Results& results) {
   std::vector<std::string> commands;
-  for (const auto& row : results.rows) {
-    if (!row.command.empty()) commands.push_back(row.command);
-    if (row.one_step) commands.push_back(row.one_step->command);
-  }
+  for (const auto& row : results.rows) commands.push_back(row.command);
+  for (const auto& step : results.steps) commands.push_back(step.command);
   return "```sh\n" + joined(commands, "\n") + "\n```\n";
 }
 
@@ -239,13 +237,14 @@ std::optional<Mark> mark_in(const std::string& line) {
 }  // namespace
 
 std::string markdown_table(const Results& results) {
-  const auto groups = group_seeds(results);
   return results.title + ".\n\n" + trainings_table(results, /*details=*/true) +
-         seeds_table(groups) + steps_table(results) + open_sentences(groups) + commands_of(results);
+         seeds_table(results) + open_sentences(results) + steps_table(results) +
+         commands_of(results);
 }
 
 std::string markdown_summary(const Results& results) {
-  return results.title + ".\n\n" + trainings_table(results, /*details=*/false);
+  return results.title + ".\n\n" + trainings_table(results, /*details=*/false) +
+         open_sentences(results);
 }
 
 std::string fill_in(const std::string& document, const std::vector<Results>& all,

@@ -1,6 +1,7 @@
 #include "translution/reproduce/plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "translution/core/error.h"
 #include "translution/data/batch_order.h"
@@ -22,15 +23,26 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
+// "3-5" as {3, 5} and "3" as {3, 3}; nothing for other words.
+std::optional<std::pair<int64_t, int64_t>> range_in(const std::string& word) {
+  const auto dash = std::min(word.find('-'), word.size());
+  const std::string first = word.substr(0, dash),
+                    last = dash < word.size() ? word.substr(dash + 1) : first;
+  if (!is_number(first) || !is_number(last)) return std::nullopt;
+  return std::pair{Value{"rows", first}.number(), Value{"rows", last}.number()};
+}
+
 // Is row `number` one of those that the word names?
 bool names_row(const std::string& word, size_t number, const ModelOptions& model) {
   const auto here = static_cast<int64_t>(number);
-  const auto dash = word.find('-');
-  if (is_number(word)) return Value{"rows", word}.number() == here;
-  if (is_number(word.substr(0, dash)) && is_number(word.substr(dash + 1)))
-    return Value{"rows", word.substr(0, dash)}.number() <= here &&
-           here <= Value{"rows", word.substr(dash + 1)}.number();
+  if (const auto range = range_in(word)) return range->first <= here && here <= range->second;
   return word == model.name() || word == name_of(kMethods, model.position.method);
+}
+
+bool fits(const std::string& word, const PaperTable& table) {
+  const auto range = range_in(word);
+  return !range || (range->first >= 1 && range->first <= range->second &&
+                    range->second <= static_cast<int64_t>(table.rows.size()));
 }
 
 std::vector<size_t> chosen_rows(const PaperTable& table, const std::vector<std::string>& words) {
@@ -43,8 +55,9 @@ std::vector<size_t> chosen_rows(const PaperTable& table, const std::vector<std::
     if (chosen) numbers.push_back(number);
   }
   for (size_t w = 0; w < words.size(); ++w)
-    require(used[w], "rows: '", words[w], "' names none of the ", table.rows.size(), " rows of ",
-            table.name, "; wanted numbers such as 1,3-5, a model or a method");
+    require(used[w] && fits(words[w], table), "rows: '", words[w], "' is none of the ",
+            table.rows.size(), " rows of ", table.name,
+            "; wanted numbers such as 1,3-5, a model or a method");
   return numbers;
 }
 
@@ -118,6 +131,7 @@ Training training_for(const PlanRow& row, const Recipe& recipe, bool moved,
                       const DataFacts& facts) {
   Training training{"", row.model, recipe.data, recipe.train, 0};
   training.train.seed = training.data.seed = row.seed;
+  training.train.batch = std::min(training.train.batch, facts.samples);
   training.data.train_on = moved ? Placement::moved : Placement::still;
   if (!moved) training.data.fresh = false;  // what stands still has but one place
   training.data.eval_on =
@@ -180,10 +194,33 @@ Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
   set_all(train_settings(), request.settings, recipe.train, "--");
   if (const auto init = request.settings.find("init"); init != request.settings.end())
     recipe.init = Value{"--init", init->second}.one_of(kInits);
+  if (request.settings.count("epochs") > 0) {
+    require(request.settings.count("steps") == 0,
+            "--epochs and --steps do not go together; leave one of them out");
+    recipe.train.steps = 0;
+  }
   recipe.train.check();
   recipe.data.length = model.length;
   recipe.data.image_size = static_cast<int>(model.image_size.front());
   return recipe;
+}
+
+void check_seeds(const std::vector<uint64_t>& seeds) {
+  require(!seeds.empty() && seeds.size() <= kMostSeeds, "seeds: wanted 1 to ", kMostSeeds,
+          " of them");
+  require(std::set(seeds.begin(), seeds.end()).size() == seeds.size(),
+          "seeds: wanted each of them once");
+}
+
+void check_data(const PaperTable& table, const DataOptions& data) {
+  const bool moves = table.rows.front().results.front().first.find('_') != std::string::npos;
+  require(!moves || on_canvas(data), table.name,
+          " compares digits that stand still and move: --data wants digits, mnist:DIR or idx:DIR, "
+          "got ",
+          data.data);
+  require(!data.fresh || on_canvas(data),
+          "--placement fresh is for images on a canvas: digits, mnist:DIR or idx:DIR, got ",
+          data.data);
 }
 
 // -------------------------------------------------------------------------------- the forecast
@@ -215,10 +252,10 @@ DataOptions data_of(const PlanRequest& request) {
 }
 
 ReproducePlan make_plan(const PlanRequest& request, const DataFacts& facts) {
-  require(!request.seeds.empty() && request.seeds.size() <= kMostSeeds, "seeds: wanted 1 to ",
-          kMostSeeds, " of them");
+  check_seeds(request.seeds);
   ReproducePlan plan{paper_table(request.table), request.budget, {}, {}};
   const auto recipe = recipe_of(request, plan.table);
+  check_data(plan.table, recipe.data);
   for (const size_t number : chosen_rows(plan.table, request.rows))
     for (const uint64_t seed : request.seeds) {
       const auto& paper = plan.table.rows[number - 1];

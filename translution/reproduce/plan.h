@@ -9,15 +9,6 @@
 
 namespace translution {
 
-/// What a plan has to know about data.
-struct DataFacts {
-  int64_t samples = 0;  ///< to learn from
-  int64_t evaluated = 0;
-  int64_t channels = 1, classes = 0;
-  std::vector<int64_t> image = {};
-  int64_t vocabulary = 0;  ///< of text
-};
-
 /// What is asked for.
 struct PlanRequest {
   std::string table;

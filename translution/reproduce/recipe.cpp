@@ -3,13 +3,18 @@
 namespace translution {
 namespace {
 
+constexpr const char *kMnist = "mnist:data/mnist", *kImageNet = "images:data/imagenet",
+                     *kOpenWebText = "tokens:data/openwebtext",
+                     *kFashionMnist = "mnist:/usr/share/datasets/fashion-mnist",
+                     *kShakespeare = "tokens:data/tinyshakespeare";
+
 // ------------------------------------------------------------------------------------- paper
 
 // Models of images start as in the authors' released code, whose position embedding is as large as
 // the patches themselves; the paper does not tell. docs/reproducing.md has rows with either start.
 Recipe paper_digits() {
   Recipe recipe;
-  recipe.data.data = "mnist:data/mnist";
+  recipe.data.data = kMnist;
   recipe.data.train_on = Placement::moved;
   recipe.train.epochs = 20;
   recipe.train.lr = 5e-4;
@@ -20,7 +25,7 @@ Recipe paper_digits() {
 
 Recipe paper_images() {
   Recipe recipe;
-  recipe.data.data = "images:data/imagenet";
+  recipe.data.data = kImageNet;
   recipe.train.epochs = 300;
   recipe.train.warmup = 25000;
   recipe.train.label_smoothing = 0.1;
@@ -31,7 +36,7 @@ Recipe paper_images() {
 
 Recipe paper_text() {
   Recipe recipe;
-  recipe.data.data = "tokens:data/openwebtext";
+  recipe.data.data = kOpenWebText;
   recipe.train.steps = 600000;
   recipe.train.batch = 8;
   recipe.train.lr = 6e-4, recipe.train.min_lr = 6e-5;
@@ -58,7 +63,7 @@ Recipe desk_digits() {
 // One pass over Fashion-MNIST, so that all rows of a table fit into hours.
 Recipe desk_images() {
   Recipe recipe = desk_digits();
-  recipe.data.data = "mnist:/usr/share/datasets/fashion-mnist";
+  recipe.data.data = kFashionMnist;
   recipe.train.epochs = 1;
   recipe.train.warmup = 100;
   return recipe;
@@ -67,7 +72,7 @@ Recipe desk_images() {
 // A text of a megabyte is learned by heart after a few passes.
 Recipe desk_text() {
   Recipe recipe = paper_text();
-  recipe.data.data = "tokens:data/tinyshakespeare";
+  recipe.data.data = kShakespeare;
   recipe.train.steps = 1000;
   recipe.train.warmup = 100;
   recipe.train.eval_every = 100, recipe.train.save_every = 100;
@@ -104,6 +109,21 @@ Recipe quick_text() {
 Subject subject_of(const ModelOptions& model) {
   if (model.family == Family::gpt) return Subject::text;
   return model.channels == 1 ? Subject::digits : Subject::images;
+}
+
+std::optional<KnownData> known_data(const std::string& data) {
+  const DataFacts digits{60000, 10000, 1, 10, {84, 84}, 0};
+  const KnownData all[] = {
+      {kMnist, "MNIST", digits},
+      {kFashionMnist, "Fashion-MNIST", digits},
+      {kImageNet, "ImageNet-1K", {1281167, 50000, 3, 1000, {224, 224}, 0}},
+      // GPT-2's tokens in windows of 160.
+      {kOpenWebText, "OpenWebText", {56472388, 27725, 0, 0, {}, 50257}},
+      {kShakespeare, "the text of Shakespeare", {1886, 225, 0, 0, {}, 50257}},
+  };
+  for (const auto& known : all)
+    if (data == known.data) return known;
+  return std::nullopt;
 }
 
 Recipe recipe_for(Budget budget, Subject subject) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "translution/core/names.h"
 #include "translution/data/sources.h"
@@ -30,6 +32,24 @@ struct Recipe {
   std::string architecture = {};
   Init init = Init::scaled;
 };
+
+/// What a plan has to know about data.
+struct DataFacts {
+  int64_t samples = 0;  ///< to learn from: images, or windows of text
+  int64_t evaluated = 0;
+  int64_t channels = 1, classes = 0;
+  std::vector<int64_t> image = {};
+  int64_t vocabulary = 0;  ///< of text
+};
+
+/// The data of a recipe, known also where it was not fetched yet.
+struct KnownData {
+  const char *data, *name;  ///< "images:data/imagenet", "ImageNet-1K"
+  DataFacts facts;
+};
+
+/// Nothing for data that is no recipe's, or that the program makes itself.
+std::optional<KnownData> known_data(const std::string& data);
 
 /// The recipe of a budget; for Budget::paper, what `translution configs` writes.
 Recipe recipe_for(Budget budget, Subject subject);

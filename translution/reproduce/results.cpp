@@ -92,34 +92,72 @@ std::string variant_of(const PaperTable& table, const ModelOptions& model) {
   return variant;
 }
 
-// Trained in another way it is another row, which has other runs.
-bool same_row(const RowResult& a, const RowResult& b) {
-  const auto same_run = [](const RunResult& x, const RunResult& y) { return x.name == y.name; };
-  const bool alike =
-      a.runs.empty() || b.runs.empty() ||
-      std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), same_run);
-  return a.number == b.number && a.seed == b.seed && alike;
-}
-
-}  // namespace
-
 RowResult describe_row(const ReproducePlan& plan, const PlanRow& row) {
   RowResult result;
-  result.number = row.number;
-  result.model = row.paper.model.name();
-  result.method = name_of(kMethods, row.paper.model.position.method);
-  result.variant = variant_of(plan.table, row.paper.model);
+  static_cast<RowName&>(result) = name_row(plan.table, row);
   result.paper_millions = row.paper.printed_millions;
   result.parameters = model_cost(row.model).parameters;
-  result.seed = row.seed;
   result.budget = name_of(kBudgets, plan.budget);
   result.cuts = row.cuts;
   return result;
 }
 
+// Trained in another way it is another row, which has other runs.
+bool same_row(const RowResult& a, const RowResult& b) {
+  const auto same_run = [](const RunResult& x, const RunResult& y) { return x.name == y.name; };
+  return a.number == b.number && a.seed == b.seed &&
+         std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), same_run);
+}
+
+bool same_step(const StepResult& a, const StepResult& b) {
+  return a.number == b.number && a.seed == b.seed && a.batch == b.batch;
+}
+
+// Puts the trainings that were further into a row that has begun them anew.
+void keep_further(const RowResult& older, RowResult& row) {
+  for (size_t r = 0; r < row.runs.size(); ++r) {
+    if (older.runs[r].step <= row.runs[r].step) continue;
+    row.runs[r] = older.runs[r];
+    for (size_t f = 0; f < row.figures.size(); ++f)
+      if (row.figures[f].run == row.runs[r].name) row.figures[f] = older.figures[f];
+  }
+}
+
+template <typename Row, typename Same, typename Keep>
+void merge(const std::vector<Row>& older, const Same& same, const Keep& keep,
+           std::vector<Row>& rows) {
+  const size_t fresh = rows.size();
+  for (const auto& row : older) {
+    const auto end = rows.begin() + static_cast<std::ptrdiff_t>(fresh);
+    const auto found =
+        std::find_if(rows.begin(), end, [&](const Row& other) { return same(row, other); });
+    found == end ? rows.push_back(row) : keep(row, *found);
+  }
+}
+
+}  // namespace
+
+std::string special_cuts(const RowResult& row, const Results& results) {
+  std::string special;
+  for (const auto& cut : row.cuts) {
+    const auto has = [&](const RowResult& other) {
+      return std::find(other.cuts.begin(), other.cuts.end(), cut) != other.cuts.end();
+    };
+    if (!std::all_of(results.rows.begin(), results.rows.end(), has))
+      special += (special.empty() ? "" : "; ") + cut;
+  }
+  return special;
+}
+
+RowName name_row(const PaperTable& table, const PlanRow& row) {
+  const auto& model = row.paper.model;
+  return {row.number, model.name(), name_of(kMethods, model.position.method),
+          variant_of(table, model), row.seed};
+}
+
 Results collect_results(const ReproducePlan& plan, const std::string& runs,
                         const std::function<std::string(const PlanRow&)>& command) {
-  Results results{plan.table.name, plan.table.title, {}};
+  Results results{plan.table.name, plan.table.title};
   for (const auto& row : plan.rows) {
     auto result = describe_row(plan, row);
     result.command = command(row);
@@ -144,19 +182,14 @@ double figure_value(const std::string& metric, double logged) {
 
 Results merge_results(const Results& older, const Results& fresh) {
   Results merged = fresh;
-  for (const auto& row : older.rows) {
-    const auto same = std::find_if(merged.rows.begin(), merged.rows.end(),
-                                   [&](const RowResult& other) { return same_row(row, other); });
-    if (same == merged.rows.end()) {
-      merged.rows.push_back(row);
-      continue;
-    }
-    const auto step = same->one_step ? same->one_step : row.one_step;
-    if (same->runs.empty()) *same = row;
-    same->one_step = step;
-  }
+  merge(older.rows, same_row, keep_further, merged.rows);
+  merge(
+      older.steps, same_step, [](const StepResult&, StepResult&) {}, merged.steps);
   std::sort(merged.rows.begin(), merged.rows.end(), [](const RowResult& a, const RowResult& b) {
-    return std::tie(a.number, a.cuts, a.seed) < std::tie(b.number, b.cuts, b.seed);
+    return std::tie(a.cuts, a.number, a.seed) < std::tie(b.cuts, b.number, b.seed);
+  });
+  std::sort(merged.steps.begin(), merged.steps.end(), [](const StepResult& a, const StepResult& b) {
+    return std::tie(a.number, a.seed, a.batch) < std::tie(b.number, b.seed, b.batch);
   });
   return merged;
 }

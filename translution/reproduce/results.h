@@ -29,35 +29,41 @@ struct FigureResult {
   std::string set, metric;            ///< where it stands in the training's log
 };
 
+/// Which row of the paper's table it is; model and method are the paper's.
+struct RowName {
+  size_t number = 0;
+  std::string model, method, variant;  ///< variant: what else the rows differ in
+  uint64_t seed = 0;
+};
+
+/// A row with what was trained here; one for each seed and each way of training.
+struct RowResult : RowName {
+  std::optional<std::string> paper_millions;
+  int64_t parameters = 0;  ///< of the model as it was trained
+  std::string budget, command;
+  std::vector<std::string> cuts;
+  std::vector<FigureResult> figures;
+  std::vector<RunResult> runs;
+};
+
 /// One step of training at the paper's batch, for models that the paper could not train.
-struct StepResult {
+struct StepResult : RowName {
   int64_t parameters = 0;
   int64_t batch = 0, parts = 0;  ///< samples of the step, and in how many parts
   double seconds = 0, peak_bytes = 0, loss = 0;
   std::string data, command, machine, commit;
 };
 
-/// A row of the paper's table with what was measured here; one for each seed.
-struct RowResult {
-  size_t number = 0;
-  std::string model, method, variant;  ///< the paper's; variant: what else its rows differ in
-  std::optional<std::string> paper_millions;
-  int64_t parameters = 0;  ///< of the model as it was trained
-  uint64_t seed = 0;
-  std::string budget, command;  ///< command: empty where nothing was trained
-  std::vector<std::string> cuts;
-  std::vector<FigureResult> figures;
-  std::vector<RunResult> runs;
-  std::optional<StepResult> one_step;
-};
-
 struct Results {
   std::string table, title;
-  std::vector<RowResult> rows;  ///< by number, cuts and seed
+  std::vector<RowResult> rows = {};    ///< by cuts, number and seed
+  std::vector<StepResult> steps = {};  ///< by number, seed and batch
 };
 
-/// What the row is, in the paper's words.
-RowResult describe_row(const ReproducePlan& plan, const PlanRow& row);
+/// What is cut of this row and not of all rows, as "1 of 20 passes; lr 0.001 instead of 0.0005".
+std::string special_cuts(const RowResult& row, const Results& results);
+
+RowName name_row(const PaperTable& table, const PlanRow& row);
 
 /// What the logs below `runs` say of the plan's rows. `command` makes a row's own command.
 Results collect_results(const ReproducePlan& plan, const std::string& runs,
@@ -67,7 +73,7 @@ Results collect_results(const ReproducePlan& plan, const std::string& runs,
 double figure_value(const std::string& metric, double logged);
 
 /// `fresh` over `older`, whose other rows stay; so do the same rows where they were trained with
-/// other settings. Trainings and the one step of a row do not replace each other.
+/// other settings, and what has got further than in `fresh`.
 Results merge_results(const Results& older, const Results& fresh);
 
 nlohmann::ordered_json to_json(const Results& results);

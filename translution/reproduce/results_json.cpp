@@ -37,33 +37,38 @@ Json json_of(const FigureResult& figure) {
           {"metric", figure.metric}};
 }
 
+Json json_of(const RowName& name) {
+  return {{"number", name.number},
+          {"model", name.model},
+          {"method", name.method},
+          {"variant", name.variant},
+          {"seed", name.seed}};
+}
+
 Json json_of(const StepResult& step) {
-  return {{"parameters", step.parameters},
-          {"batch", step.batch},
-          {"parts", step.parts},
-          {"data", step.data},
-          {"seconds", step.seconds},
-          {"peak_bytes", step.peak_bytes},
-          {"loss", step.loss},
-          {"command", step.command},
-          {"machine", step.machine},
-          {"commit", step.commit}};
+  Json json = json_of(static_cast<const RowName&>(step));
+  json.update(Json{{"parameters", step.parameters},
+                   {"batch", step.batch},
+                   {"parts", step.parts},
+                   {"data", step.data},
+                   {"seconds", step.seconds},
+                   {"peak_bytes", step.peak_bytes},
+                   {"loss", step.loss},
+                   {"command", step.command},
+                   {"machine", step.machine},
+                   {"commit", step.commit}});
+  return json;
 }
 
 Json json_of(const RowResult& row) {
-  Json json = {{"number", row.number},
-               {"model", row.model},
-               {"method", row.method},
-               {"variant", row.variant},
-               {"paper_millions", or_null(row.paper_millions)},
-               {"parameters", row.parameters},
-               {"seed", row.seed},
-               {"budget", row.budget},
-               {"command", row.command},
-               {"cuts", row.cuts},
-               {"figures", Json::array()},
-               {"runs", Json::array()},
-               {"one_step", row.one_step ? json_of(*row.one_step) : Json()}};
+  Json json = json_of(static_cast<const RowName&>(row));
+  json.update(Json{{"paper_millions", or_null(row.paper_millions)},
+                   {"parameters", row.parameters},
+                   {"budget", row.budget},
+                   {"command", row.command},
+                   {"cuts", row.cuts},
+                   {"figures", Json::array()},
+                   {"runs", Json::array()}});
   for (const auto& figure : row.figures) json["figures"].push_back(json_of(figure));
   for (const auto& run : row.runs) json["runs"].push_back(json_of(run));
   return json;
@@ -86,45 +91,49 @@ FigureResult to_figure(const nlohmann::json& json) {
           json.at("metric")};
 }
 
+RowName to_name(const nlohmann::json& json) {
+  return {json.at("number"), json.at("model"), json.at("method"), json.at("variant"),
+          json.at("seed")};
+}
+
 StepResult to_step(const nlohmann::json& json) {
-  return {json.at("parameters"), json.at("batch"), json.at("parts"), json.at("seconds"),
-          json.at("peak_bytes"), json.at("loss"),  json.at("data"),  json.at("command"),
-          json.at("machine"),    json.at("commit")};
+  return {to_name(json),      json.at("parameters"), json.at("batch"), json.at("parts"),
+          json.at("seconds"), json.at("peak_bytes"), json.at("loss"),  json.at("data"),
+          json.at("command"), json.at("machine"),    json.at("commit")};
 }
 
 RowResult to_row(const nlohmann::json& json) {
-  RowResult row{json.at("number"),
-                json.at("model"),
-                json.at("method"),
-                json.at("variant"),
+  RowResult row{to_name(json),
                 optional_at<std::string>(json, "paper_millions"),
                 json.at("parameters"),
-                json.at("seed"),
                 json.at("budget"),
                 json.at("command"),
                 json.at("cuts").get<std::vector<std::string>>(),
                 {},
-                {},
                 {}};
   for (const auto& figure : json.at("figures")) row.figures.push_back(to_figure(figure));
   for (const auto& run : json.at("runs")) row.runs.push_back(to_run(run));
-  if (!json.at("one_step").is_null()) row.one_step = to_step(json.at("one_step"));
   return row;
 }
 
 }  // namespace
 
 nlohmann::ordered_json to_json(const Results& results) {
-  Json json = {{"table", results.table}, {"title", results.title}, {"rows", Json::array()}};
+  Json json = {{"table", results.table},
+               {"title", results.title},
+               {"rows", Json::array()},
+               {"steps", Json::array()}};
   for (const auto& row : results.rows) json["rows"].push_back(json_of(row));
+  for (const auto& step : results.steps) json["steps"].push_back(json_of(step));
   return json;
 }
 
 Results parse_results(const std::string& text, const std::string& path) {
   try {
     const auto json = parse_strict_json(text, kDepth);
-    Results results{json.at("table"), json.at("title"), {}};
+    Results results{json.at("table"), json.at("title")};
     for (const auto& row : json.at("rows")) results.rows.push_back(to_row(row));
+    for (const auto& step : json.at("steps")) results.steps.push_back(to_step(step));
     return results;
   } catch (const std::exception& error) {
     throw std::runtime_error(

@@ -9,8 +9,9 @@ namespace {
 
 constexpr double kClose = 1.0;
 
-bool trained_alike(const RowResult& a, const RowResult& b) {
-  return a.number == b.number && a.cuts == b.cuts;
+bool takes(const SeedGroup& group, const RowResult& row) {
+  return group.row->number == row.number && group.row->cuts == row.cuts &&
+         group.seeds.count(row.seed) == 0;
 }
 
 bool is_final(const RowResult& row, const FigureResult& figure) {
@@ -21,17 +22,21 @@ bool is_final(const RowResult& row, const FigureResult& figure) {
 
 }  // namespace
 
+size_t SeedGroup::finished() const {
+  size_t most = 0;
+  for (const auto& of_figure : values) most = std::max(most, of_figure.size());
+  return most;
+}
+
 std::vector<SeedGroup> group_seeds(const Results& results) {
   std::vector<SeedGroup> groups;
   for (const auto& row : results.rows) {
-    if (row.runs.empty()) continue;
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const SeedGroup& other) {
-      return trained_alike(*other.row, row);
-    });
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const SeedGroup& other) { return takes(other, row); });
     if (group == groups.end())
       group = groups.insert(groups.end(),
-                            {&row, 0, std::vector<std::vector<double>>(row.figures.size())});
-    ++group->seeds;
+                            {&row, {}, std::vector<std::vector<double>>(row.figures.size())});
+    group->seeds.insert(row.seed);
     for (size_t f = 0; f < row.figures.size(); ++f)
       if (is_final(row, row.figures[f])) group->values[f].push_back(*row.figures[f].ours);
   }

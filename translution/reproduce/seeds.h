@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <set>
 #include <vector>
 
 #include "translution/reproduce/results.h"
@@ -9,12 +9,15 @@ namespace translution {
 
 /// A row of the paper as it was trained in one way, with one seed or more.
 struct SeedGroup {
-  const RowResult* row;                     ///< its first
-  size_t seeds = 0;                         ///< so many rows
+  const RowResult* row;  ///< its first
+  std::set<uint64_t> seeds;
   std::vector<std::vector<double>> values;  ///< of each figure, from trainings that are finished
+
+  /// The most seeds that a figure has.
+  size_t finished() const;
 };
 
-/// In the order of the results, without rows that were not trained. They point into `results`.
+/// In the order of the results, into which they point. A seed is but once in a group.
 std::vector<SeedGroup> group_seeds(const Results& results);
 
 double mean_of(const std::vector<double>& values);
