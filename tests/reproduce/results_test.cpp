@@ -95,6 +95,14 @@ TEST_F(CollectedResults, RefuseOtherFilesWithTheirPath) {
                     HasSubstr("some.json: is no results file of `translution reproduce`")));
 }
 
+TEST_F(CollectedResults, RefuseRowsThatDoNotGoTogether) {
+  auto results = finished({0.9, 0.97});
+  results.rows[1].figures.pop_back();
+  EXPECT_THAT([&] { parse_results(to_json(results).dump(), "some.json"); },
+              ::testing::ThrowsMessage<std::runtime_error>(
+                  HasSubstr("wanted runs and equally many figures in every row")));
+}
+
 TEST_F(CollectedResults, ReplaceTheSameRowsAndKeepTheOthers) {
   const auto older = finished({0.9, 0.95});
   auto fresh = older;

@@ -105,7 +105,7 @@ RowResult describe_row(const ReproducePlan& plan, const PlanRow& row) {
 // Trained in another way it is another row, which has other runs.
 bool same_row(const RowResult& a, const RowResult& b) {
   const auto same_run = [](const RunResult& x, const RunResult& y) { return x.name == y.name; };
-  return a.number == b.number && a.seed == b.seed &&
+  return a.number == b.number && a.seed == b.seed && a.figures.size() == b.figures.size() &&
          std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), same_run);
 }
 
