@@ -172,8 +172,9 @@ Moments moments_of(const torch::Tensor& parameter) {
   return {torch::zeros_like(parameter), torch::zeros_like(parameter)};
 }
 
-// AdamW for one parameter after the other, so that a gradient can go before the next has moments.
-void update(std::vector<torch::Tensor>& parameters, const std::vector<Moments>& moments,
+// AdamW for one parameter after the other, so that a gradient can go before the next has moments;
+// these stay, as a second step would want them.
+void update(std::vector<torch::Tensor>& parameters, std::vector<Moments>& moments,
             const TrainOptions& train) {
   const torch::NoGradGuard no_grad;
   const double norm = gradient_norm(parameters);
@@ -181,9 +182,10 @@ void update(std::vector<torch::Tensor>& parameters, const std::vector<Moments>& 
   const double scale = train.clip > 0 && norm > train.clip ? train.clip / norm : 1.0;
   for (size_t p = 0; p < parameters.size(); ++p) {
     auto& gradient = parameters[p].mutable_grad();
+    if (moments.size() == p) moments.push_back(moments_of(parameters[p]));
     if (!gradient.defined()) continue;
-    auto [first, second] = moments.empty() ? moments_of(parameters[p]) : moments[p];
-    adamw_update(adamw_options(train), 1, scale, gradient, parameters[p], first, second);
+    adamw_update(adamw_options(train), 1, scale, gradient, parameters[p], moments[p].first,
+                 moments[p].second);
     gradient.reset();
   }
 }

@@ -180,6 +180,20 @@ TEST(Reproduce, OneStepTakesItsSettingsAndTellsThemInItsCommand) {
               HasSubstr("gpt --one-step --memory 1 --rows 1 --seeds 0 --batch 3 --out "));
 }
 
+// Moments that are made during the update stay, as for a second step.
+TEST(Reproduce, OneStepInLittleMemoryKeepsItsMoments) {
+  const TempDir directory;
+  const auto outcome =
+      run("reproduce relative_vs_absolute --rows 2 --one-step --memory 0.9 --batch 1 --threads 1 "
+          "--out " +
+          directory / "out");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto step = results_in(directory / "out")["steps"][0];
+  EXPECT_THAT(step["data"].get<std::string>(), HasSubstr("moments made during the update"));
+  constexpr double kWithMoments = 12.0 * 28727338, kProgram = 50e6;  // bytes, the latter at least
+  EXPECT_GT(step["peak_bytes"], kWithMoments + kProgram);
+}
+
 TEST(Reproduce, ADryRunOfOneStepShowsWhatWouldNotFit) {
   const auto outcome = run("reproduce imagenet --one-step --dry-run");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
