@@ -14,6 +14,7 @@
 #include "translution/core/error.h"
 #include "translution/core/random.h"
 #include "translution/models/cost.h"
+#include "translution/ops/large.h"
 #include "translution/reproduce/cuts.h"
 #include "translution/reproduce/run_record.h"
 #include "translution/train/trainer.h"
@@ -182,7 +183,10 @@ void update(std::vector<torch::Tensor>& parameters, std::vector<Moments>& moment
   const double scale = train.clip > 0 && norm > train.clip ? train.clip / norm : 1.0;
   for (size_t p = 0; p < parameters.size(); ++p) {
     auto& gradient = parameters[p].mutable_grad();
-    if (moments.size() == p) moments.push_back(moments_of(parameters[p]));
+    if (moments.size() == p) {
+      release_kept_memory();  // of the gradients before
+      moments.push_back(moments_of(parameters[p]));
+    }
     if (!gradient.defined()) continue;
     adamw_update(adamw_options(train), 1, scale, gradient, parameters[p], moments[p].first,
                  moments[p].second);
