@@ -253,7 +253,12 @@ void show_steps(const ReproduceCall& call) {
   at::set_num_threads(call.threads);
   const auto plan = plan_of(call);
   const auto tasks = make_tasks(call, plan);
-  open_for(call, tasks);  // refuses data that does not fit
+  try {
+    open_for(call, tasks);  // refuses data that does not fit
+  } catch (const std::runtime_error& error) {
+    if (!known_data(call.request.data)) throw;  // a recipe's need not have been fetched yet
+    fmt::print("{}\n", error.what());
+  }
   print_tasks(call, tasks);
 }
 
