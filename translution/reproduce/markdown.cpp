@@ -89,7 +89,7 @@ std::vector<std::string> titles_of(const RowResult& row) {
     titles.push_back(title_of(figure.name) + ": paper");
     titles.push_back("ours");
   }
-  for (const char* title : {"seen", "seconds", "seed", "commit", "machine", "cut"})
+  for (const char* title : {"seen", "training seconds", "seed", "commit", "machine", "cut"})
     titles.push_back(title);
   return titles;
 }
@@ -120,13 +120,13 @@ std::vector<std::string> cells_of(const RowResult& row) {
 
 // Columns that the short table leaves out.
 bool is_detail(const std::string& title) {
-  constexpr const char* kDetails[] = {"seconds", "commit", "machine"};
+  constexpr const char* kDetails[] = {"training seconds", "commit", "machine"};
   return std::find(std::begin(kDetails), std::end(kDetails), title) != std::end(kDetails);
 }
 
-std::string trainings_table(const Results& results, bool details) {
-  if (results.rows.empty()) return "";
-  const auto titles = titles_of(results.rows.front());
+// The lines below their titles, in short without the columns of details.
+std::string table_of(const std::vector<std::string>& titles,
+                     const std::vector<std::vector<std::string>>& lines, bool details) {
   const auto line = [&](const std::vector<std::string>& cells) {
     std::vector<std::string> shown;
     for (size_t c = 0; c < cells.size(); ++c)
@@ -134,25 +134,31 @@ std::string trainings_table(const Results& results, bool details) {
     return line_of(shown);
   };
   std::string text = line(titles) + line(std::vector<std::string>(titles.size(), "---"));
-  for (const auto& row : results.rows) text += line(cells_of(row));
+  for (const auto& cells : lines) text += line(cells);
   return text + "\n";
+}
+
+std::string trainings_table(const Results& results, bool details) {
+  if (results.rows.empty()) return "";
+  std::vector<std::vector<std::string>> lines;
+  for (const auto& row : results.rows) lines.push_back(cells_of(row));
+  return table_of(titles_of(results.rows.front()), lines, details);
 }
 
 // -------------------------------------------------------------------------------- one step each
 
-std::string steps_table(const Results& results) {
+std::string steps_table(const Results& results, bool details) {
   if (results.steps.empty()) return "";
   const std::vector<std::string> titles = {"row",     "model",  "method", "parameters",
                                            "batch",   "parts",  "data",   "seconds",
                                            "peak GB", "commit", "machine"};
-  std::string text = "One step of training:\n\n" + line_of(titles) +
-                     line_of(std::vector<std::string>(titles.size(), "---"));
+  std::vector<std::vector<std::string>> lines;
   for (const auto& step : results.steps)
-    text += line_of({std::to_string(step.number), step.model, method_text(step),
+    lines.push_back({std::to_string(step.number), step.model, method_text(step),
                      grouped(step.parameters), grouped(step.batch), grouped(step.parts), step.data,
                      fmt::format("{:.1f}", step.seconds),
                      fmt::format("{:.2f}", step.peak_bytes / 1e9), step.commit, step.machine});
-  return text + "\n";
+  return "One step of training:\n\n" + table_of(titles, lines, details);
 }
 
 // -------------------------------------------------------------------------------- several seeds
@@ -238,13 +244,13 @@ std::optional<Mark> mark_in(const std::string& line) {
 
 std::string markdown_table(const Results& results) {
   return results.title + ".\n\n" + trainings_table(results, /*details=*/true) +
-         seeds_table(results) + open_sentences(results) + steps_table(results) +
+         seeds_table(results) + open_sentences(results) + steps_table(results, /*details=*/true) +
          commands_of(results);
 }
 
 std::string markdown_summary(const Results& results) {
   return results.title + ".\n\n" + trainings_table(results, /*details=*/false) +
-         open_sentences(results);
+         open_sentences(results) + steps_table(results, /*details=*/false);
 }
 
 std::string fill_in(const std::string& document, const std::vector<Results>& all,

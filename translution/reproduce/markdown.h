@@ -12,8 +12,7 @@ namespace translution {
 /// with one seed are named.
 std::string markdown_table(const Results& results);
 
-/// The same in short: what was trained, both figures, how many images or tokens were seen, and what
-/// was cut.
+/// The same in short: without time, machines and commands.
 std::string markdown_summary(const Results& results);
 
 /// Puts tables into a document: what stands between "<!-- results NAME -->" and "<!-- end of
