@@ -108,7 +108,7 @@ void make_directories(const std::string& path) {
   std::error_code error;
   if (path.empty() || fs::is_directory(path, error)) return;
   const auto parent = fs::path(path).parent_path().string();
-  if (parent != path) make_directories(parent);
+  if (!fs::exists(parent, error)) make_directories(parent);
   fs::create_directory(path, error);
   ensure(!error, path, ": cannot be made: ", error.message(), advice(error.value()));
   sync_directory(parent.empty() ? "." : parent);
