@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -36,10 +35,6 @@ std::optional<double> read_peak() {
 }
 
 }  // namespace
-
-double machine_bytes() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
 
 double lowest(const std::vector<double>& samples) {
   return *std::min_element(samples.begin(), samples.end());

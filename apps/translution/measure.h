@@ -43,9 +43,6 @@ class Sgemm {
 /// Returns the rates of SGEMM.
 std::vector<double> take_turns(int64_t repeats, Sgemm& sgemm, const std::function<void()>& work);
 
-/// The memory of this machine.
-double machine_bytes();
-
 /// By how much `work` raises the resident memory at its peak; nothing where the system does not
 /// tell (Linux does, through /proc).
 std::optional<double> peak_bytes(const std::function<void()>& work);

@@ -11,6 +11,7 @@
 #include "reproduce.h"
 #include "table.h"
 #include "training_run.h"
+#include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
 #include "translution/core/random.h"
 #include "translution/models/cost.h"
@@ -81,8 +82,9 @@ std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& pla
 std::string too_much(const Task& task, const ReproduceCall& call) {
   if (task.bytes > 1e9 * call.memory_gb)
     return fmt::format("more than --memory, {} GB", call.memory_gb);
-  if (task.bytes > machine_bytes())
-    return fmt::format("more than this machine has, {}", in_bytes(machine_bytes()));
+  if (task.bytes > static_cast<double>(machine_bytes()))
+    return fmt::format("more than this machine has, {}",
+                       in_bytes(static_cast<double>(machine_bytes())));
   return "";
 }
 

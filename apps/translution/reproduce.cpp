@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <set>
 
-#include "measure.h"
 #include "progress.h"
 #include "report_data.h"
 #include "table.h"
 #include "training_run.h"
+#include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/disk.h"
@@ -44,7 +44,7 @@ struct Task {
   Forecast forecast;
 
   bool finished() const { return step == training->steps; }
-  bool fits() const { return forecast.bytes <= machine_bytes(); }
+  bool fits() const { return forecast.bytes <= static_cast<double>(machine_bytes()); }
   double seconds_left() const {
     return forecast.seconds * static_cast<double>(training->steps - step) /
            static_cast<double>(training->steps);
@@ -94,7 +94,9 @@ std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& pla
 
 std::string state_of(const Task& task) {
   if (task.finished()) return "finished";
-  if (!task.fits()) return fmt::format("more than this machine has, {}", in_bytes(machine_bytes()));
+  if (!task.fits())
+    return fmt::format("more than this machine has, {}",
+                       in_bytes(static_cast<double>(machine_bytes())));
   return task.step == 0 ? "" : fmt::format("goes on after step {}", grouped(task.step));
 }
 
@@ -121,7 +123,8 @@ void require_all_fit(const std::vector<Task>& tasks) {
   for (const auto& task : tasks)
     ensure(task.finished() || task.fits(), task.training->name, ": takes ",
            in_bytes(task.forecast.bytes), ", more than this machine has, ",
-           in_bytes(machine_bytes()), "; name other rows with --rows, or raise --accumulate");
+           in_bytes(static_cast<double>(machine_bytes())),
+           "; name other rows with --rows, or raise --accumulate");
 }
 
 void print_rows(const ReproducePlan& plan) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,8 @@ Isa chosen_isa();
 
 /// How many processors this process may run on.
 int usable_cores();
+
+/// The memory of this machine.
+int64_t machine_bytes();
 
 }  // namespace translution

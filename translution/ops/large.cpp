@@ -2,12 +2,13 @@
 
 #include <ATen/ATen.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
+
+#include "translution/core/cpu_info.h"
 
 namespace translution {
 namespace {
@@ -71,8 +72,7 @@ class BlockPool {
   std::mutex mutex_;
   std::multimap<size_t, void*> free_;
   size_t kept_ = 0;
-  const size_t limit_ =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 4;
+  const size_t limit_ = static_cast<size_t>(machine_bytes()) / 4;
 };
 
 size_t byte_count(at::IntArrayRef sizes, const at::TensorOptions& options) {
