@@ -14,12 +14,11 @@ namespace {
 constexpr int64_t kMaxThreads = 1024, kMostSeed = int64_t{1} << 40;
 constexpr double kMostMemory = 1e6;  // GB
 constexpr const char* kFooter =
-    "DIR gets results.json, table.md (the paper's figures and ours side by side) and curves/ "
-    "after\n"
-    "every evaluation, and report.html after every training. Runs lie in DIR/runs, or where "
-    "--runs\n"
-    "says: tables that share it share trainings. What is finished is not trained again, and what\n"
-    "was stopped goes on. Settings of training are the budget's, unless given as for\n"
+    "DIR gets results.json, table.md (the paper's figures and ours side by side) and curves/\n"
+    "after every evaluation, and report.html after every training. Runs lie in DIR/runs, or\n"
+    "where --runs says: tables that share it share trainings. What is finished is not trained\n"
+    "again, and what was stopped goes on. Settings of training are the budget's, unless given as "
+    "for\n"
     "`translution train`; what differs from the whole recipe stands in the table.\n"
     "\n"
     "Examples:\n"

@@ -18,12 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFooter =
-    "DIR has results of `translution reproduce`, one file for each table: mnist.json, and beside "
-    "it\n"
-    "mnist/ with the curve of each training. --take lets the rows of an --out of that command "
-    "join\n"
-    "them. In FILE, the lines between <!-- results mnist --> and <!-- end of results --> are\n"
-    "replaced. A picture shows the losses of a table's trainings.\n"
+    "DIR has results of `translution reproduce`, one file for each table: mnist.json, and\n"
+    "beside it mnist/ with the curve of each training. --take lets the rows of an --out of that\n"
+    "command join them. In FILE, the lines between <!-- results mnist --> and\n"
+    "<!-- end of results --> are replaced. A picture shows the losses of a table's trainings.\n"
     "\n"
     "Examples:\n"
     "  translution results results README.md docs/reproducing.md --take out/mnist\n"

@@ -142,7 +142,7 @@ std::string trainings_table(const Results& results, bool details) {
   if (results.rows.empty()) return "";
   std::vector<std::vector<std::string>> lines;
   for (const auto& row : results.rows) lines.push_back(cells_of(row));
-  return table_of(titles_of(results.rows.front()), lines, details);
+  return results.title + ".\n\n" + table_of(titles_of(results.rows.front()), lines, details);
 }
 
 // -------------------------------------------------------------------------------- one step each
@@ -243,14 +243,13 @@ std::optional<Mark> mark_in(const std::string& line) {
 }  // namespace
 
 std::string markdown_table(const Results& results) {
-  return results.title + ".\n\n" + trainings_table(results, /*details=*/true) +
-         seeds_table(results) + open_sentences(results) + steps_table(results, /*details=*/true) +
-         commands_of(results);
+  return trainings_table(results, /*details=*/true) + seeds_table(results) +
+         open_sentences(results) + steps_table(results, /*details=*/true) + commands_of(results);
 }
 
 std::string markdown_summary(const Results& results) {
-  return results.title + ".\n\n" + trainings_table(results, /*details=*/false) +
-         open_sentences(results) + steps_table(results, /*details=*/false);
+  return trainings_table(results, /*details=*/false) + open_sentences(results) +
+         steps_table(results, /*details=*/false);
 }
 
 std::string fill_in(const std::string& document, const std::vector<Results>& all,
