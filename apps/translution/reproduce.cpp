@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "measure.h"
 #include "progress.h"
 #include "report_data.h"
 #include "table.h"
@@ -66,15 +67,16 @@ DataFacts facts_or_known(const DataOptions& data) {
   return facts;
 }
 
-// What the log of a begun training says about the share of SGEMM that it reaches; 0: nothing.
+// What the log of a begun training says about the share of SGEMM that it reaches; 0: nothing. The
+// middle of all: the machine may have been busy with something else for a while.
 double share_in_log(const std::string& directory) {
   const std::string path = directory + "/metrics.jsonl";
   if (!fs::exists(path)) return 0;
-  double share = 0;
+  std::vector<double> shares;
   for (const auto& moment : read_metrics(path))
     for (const auto& [name, value] : moment.values)
-      if (name == "share_of_sgemm") share = value;
-  return share;
+      if (name == "share_of_sgemm") shares.push_back(value);
+  return shares.empty() ? 0 : median(shares);
 }
 
 std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan,
