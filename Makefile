@@ -34,7 +34,7 @@ bench: build
 package: build
 	@cd $(BUILD) && cpack && ls -1 packages/*.deb
 
-# Tests of ops and kernels under sanitizers and valgrind
+# Tests of kernels, ops, layers, data and training under sanitizers and valgrind
 sanitize: install-deps
 	@JOBS=$(JOBS) scripts/sanitize
 
