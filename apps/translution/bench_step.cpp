@@ -1,6 +1,5 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <torch/nn/functional/loss.h>
 
 #include <cmath>
 
@@ -9,6 +8,7 @@
 #include "translution/models/cost.h"
 #include "translution/models/gpt.h"
 #include "translution/models/vit.h"
+#include "translution/ops/cross_entropy.h"
 #include "translution/train/adamw.h"
 
 namespace translution::cli {
@@ -46,11 +46,10 @@ struct Task {
 
 template <typename Model>
 Task make_task(Model model, const torch::Tensor& input, const torch::Tensor& target) {
-  return {
-      model->parameters(), [=]() mutable {
-        const auto logits = model->forward(input);
-        return torch::nn::functional::cross_entropy(logits.reshape({-1, logits.size(-1)}), target);
-      }};
+  return {model->parameters(), [=]() mutable {
+            const auto logits = model->forward(input);
+            return cross_entropy(logits.reshape({-1, logits.size(-1)}), target);
+          }};
 }
 
 Task make_task(const ModelOptions& o, int64_t batch) {

@@ -332,6 +332,53 @@ void softmax_row_backward(const T* p, T* dp, int64_t n, T scale) {
   for (int64_t j = 0; j < n; ++j) dp[j] = p[j] * (dp[j] - mean) * scale;
 }
 
+inline Vector<double>::Type exp_vector(Vector<double>::Type t) {
+  for (int64_t l = 0; l < Vector<double>::kLanes; ++l) t[l] = std::exp(t[l]);
+  return t;
+}
+
+// The vectors of a row, one after the other; what is missing in the last one is -infinity.
+template <typename T, typename Work>
+void over_vectors(const T* x, int64_t begin, int64_t end, const Work& work) {
+  using V = Vector<T>;
+  int64_t c = begin;
+  for (; c + V::kLanes <= end; c += V::kLanes) work(c, V::load(x + c));
+  if (c == end) return;
+  T tail[V::kLanes];
+  for (int64_t l = 0; l < V::kLanes; ++l)
+    tail[l] = c + l < end ? x[c + l] : -std::numeric_limits<T>::infinity();
+  work(c, V::load(tail));
+}
+
+// The sums of blocks are added up in double: a row may have a hundred thousand numbers.
+template <typename T>
+T log_sum_exp(const T* x, int64_t n) {
+  using V = Vector<T>;
+  constexpr int64_t kBlock = 4096;
+  auto tops = V::all(-std::numeric_limits<T>::infinity());
+  over_vectors(x, 0, n, [&](int64_t, auto v) { tops = v > tops ? v : tops; });
+  T top = tops[0];
+  for (int64_t l = 1; l < V::kLanes; ++l) top = tops[l] > top ? tops[l] : top;
+  double sum = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    typename V::Type partial{};
+    over_vectors(x, begin, begin + kBlock < n ? begin + kBlock : n,
+                 [&](int64_t, auto v) { partial += exp_vector(v - top); });
+    sum += V::sum(partial);
+  }
+  return static_cast<T>(top + std::log(sum));
+}
+
+template <typename T>
+void softmax_minus(const T* x, T log_sum, T less, T scale, int64_t n, T* out) {
+  using V = Vector<T>;
+  over_vectors(x, 0, n, [&](int64_t c, auto v) {
+    const auto numbers = (exp_vector(v - log_sum) - less) * scale;
+    if (c + V::kLanes <= n) return V::store(out + c, numbers);
+    for (int64_t l = 0; c + l < n; ++l) out[c + l] = numbers[l];
+  });
+}
+
 // A square of as many rows as a vector has lanes is turned in registers: rows r and r + half are
 // interleaved, again and again, until each vector holds a column. The edges take smaller squares.
 template <typename V, size_t... lane>
@@ -415,6 +462,8 @@ constexpr RowOps<T> kOps{{head_dots<T>, scale_heads<T>, add_scaled_heads<T>},
                          softmax_lanes_backward<T>,
                          softmax_row<T>,
                          softmax_row_backward<T>,
+                         log_sum_exp<T>,
+                         softmax_minus<T>,
                          transpose<T>,
                          adamw<T>,
                          sum_squares<T>};

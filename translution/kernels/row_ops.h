@@ -51,6 +51,10 @@ struct RowOps {
   void (*softmax_row)(T* s, const T* bias, int64_t n, T scale);
   /// ds = p * (dp - p . dp) * scale, in place on dp.
   void (*softmax_row_backward)(const T* p, T* dp, int64_t n, T scale);
+  /// log(sum(exp(x)))
+  T (*log_sum_exp)(const T* x, int64_t n);
+  /// out[i] = (exp(x[i] - log_sum) - less) * scale, where no x is above log_sum.
+  void (*softmax_minus)(const T* x, T log_sum, T less, T scale, int64_t n, T* out);
   /// out [cols, rows] = beta * out + alpha * the transpose of x [rows, cols].
   void (*transpose)(const T* x, int64_t rows, int64_t ldx, int64_t cols, T alpha, T beta, T* out,
                     int64_t ldout);

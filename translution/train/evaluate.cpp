@@ -1,10 +1,9 @@
 #include "translution/train/evaluate.h"
 
-#include <torch/nn/functional/loss.h>
-
 #include <cmath>
 
 #include "translution/data/loader.h"
+#include "translution/ops/cross_entropy.h"
 
 namespace translution {
 namespace {
@@ -40,9 +39,8 @@ class Quietly {
 
 torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
                       double label_smoothing) {
-  namespace F = torch::nn::functional;
-  const auto options = F::CrossEntropyFuncOptions().label_smoothing(label_smoothing);
-  return F::cross_entropy(rows_of(logits), logits.dim() == 3 ? target.flatten() : target, options);
+  return cross_entropy(rows_of(logits), logits.dim() == 3 ? target.flatten() : target,
+                       label_smoothing);
 }
 
 double Evaluation::perplexity() const { return std::exp(loss); }
@@ -59,9 +57,11 @@ Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& data
     const int64_t count = rows.size(0);
     sum.count += count;
     sum.loss += loss_of(logits, loaded->batch.target).item<double>() * static_cast<double>(count);
-    sum.top1 += static_cast<double>(hits(rows, target, 1));
-    sum.top5 += static_cast<double>(hits(rows, target, 5));
-    if (logits.dim() == 2) predictions.push_back(rows.argmax(1));
+    if (logits.dim() == 2) {
+      sum.top1 += static_cast<double>(hits(rows, target, 1));
+      sum.top5 += static_cast<double>(hits(rows, target, 5));
+      predictions.push_back(rows.argmax(1));
+    }
     if (done) done(loaded->batch.input.size(0));
   }
   const auto count = static_cast<double>(std::max<int64_t>(1, sum.count));

@@ -17,7 +17,7 @@ torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
 struct Evaluation {
   int64_t count = 0;          ///< images, or tokens
   double loss = 0;            ///< mean
-  double top1 = 0, top5 = 0;  ///< shares
+  double top1 = 0, top5 = 0;  ///< images: shares
   torch::Tensor predictions;  ///< images: the likeliest class of each sample [n]
 
   double perplexity() const;

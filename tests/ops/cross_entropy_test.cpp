@@ -1,0 +1,192 @@
+#include "translution/ops/cross_entropy.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "tests/support/cases.h"
+#include "tests/support/expect.h"
+#include "translution/core/error.h"
+#include "translution/ops/implementation.h"
+
+namespace translution::testing {
+namespace {
+
+// Logits and classes, and what the definition makes of them, number by number.
+struct Rows {
+  at::Tensor logits, target;
+  double smoothing;
+
+  Rows(int64_t rows, int64_t classes, double smoothing, double spread = 3) : smoothing(smoothing) {
+    auto random = generator(join(rows, " rows of ", classes));
+    logits = normal({rows, classes}, random) * spread;
+    target = at::randint(classes, {rows}, random, at::TensorOptions(at::kLong));
+  }
+
+  // The share of class c in what row r aims at.
+  double aim(int64_t r, int64_t c) const {
+    const bool hit = target.data_ptr<int64_t>()[r] == c;
+    return (hit ? 1 - smoothing : 0) + smoothing / static_cast<double>(logits.size(1));
+  }
+
+  // The loss and its gradient by the logits.
+  std::pair<double, at::Tensor> expected() const {
+    const int64_t rows = logits.size(0), classes = logits.size(1);
+    auto gradient = at::empty_like(logits);
+    double loss = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const double* const x = logits.data_ptr<double>() + r * classes;
+      const double top = *std::max_element(x, x + classes);
+      double sum = 0;
+      for (int64_t c = 0; c < classes; ++c) sum += std::exp(x[c] - top);
+      for (int64_t c = 0; c < classes; ++c) {
+        const double log_p = x[c] - top - std::log(sum);
+        loss -= aim(r, c) * log_p / static_cast<double>(rows);
+        gradient.data_ptr<double>()[r * classes + c] =
+            (std::exp(log_p) - aim(r, c)) / static_cast<double>(rows);
+      }
+    }
+    return {loss, gradient};
+  }
+
+  std::pair<at::Tensor, at::Tensor> ours(at::ScalarType type) const {
+    const auto x = logits.to(type).detach().clone().requires_grad_(true);
+    const auto loss = cross_entropy(x, target, smoothing);
+    return {loss.detach(), torch::autograd::grad({loss}, {x})[0]};
+  }
+};
+
+// One class, widths below, beside and above every vector and block, and a vocabulary.
+std::vector<Rows> all_rows() {
+  std::vector<Rows> all;
+  for (const double smoothing : {0.0, 0.1})
+    for (const int64_t classes : {1, 2, 7, 16, 33, 1000, 4096, 4099, 50257})
+      for (const int64_t rows : {1, 5}) all.emplace_back(rows, classes, smoothing);
+  return all;
+}
+
+TEST(CrossEntropy, AgreesWithALoopOverDoubles) {
+  for (const Rows& rows : all_rows()) {
+    SCOPED_TRACE(join(rows.logits.sizes(), " smoothing ", rows.smoothing));
+    const auto [loss, gradient] = rows.expected();
+    const auto exact = rows.ours(at::kDouble), rounded = rows.ours(at::kFloat);
+    EXPECT_NEAR(exact.first.item<double>(), loss, 1e-12);
+    EXPECT_LE((exact.second - gradient).abs().max().item<double>(), 1e-13);
+    EXPECT_EQ(rounded.first.scalar_type(), at::kFloat);
+    EXPECT_NEAR(rounded.first.item<double>(), loss, 2e-6 * (1 + loss));
+    EXPECT_LE((rounded.second.to(at::kDouble) - gradient).abs().max().item<double>(), 1e-5);
+  }
+}
+
+TEST(CrossEntropy, IsLibTorchs) {
+  for (const Rows& rows : all_rows()) {
+    const auto x = rows.logits.detach().clone().requires_grad_(true);
+    const auto theirs =
+        at::cross_entropy_loss(x, rows.target, {}, at::Reduction::Mean, -100, rows.smoothing);
+    const auto gradient = torch::autograd::grad({theirs}, {x})[0];
+    const auto ours = rows.ours(at::kDouble);
+    EXPECT_NEAR(ours.first.item<double>(), theirs.item<double>(), 1e-12) << rows.logits.sizes();
+    EXPECT_LE((ours.second - gradient).abs().max().item<double>(), 1e-13) << rows.logits.sizes();
+  }
+}
+
+TEST(CrossEntropy, ScalesItsGradient) {
+  const Rows rows(5, 33, 0.1);
+  const auto x = rows.logits.detach().clone().requires_grad_(true);
+  const auto gradient = torch::autograd::grad({cross_entropy(x, rows.target, 0.1) * 3}, {x})[0];
+  EXPECT_LE(error(gradient, rows.expected().second * 3), kRounding);
+}
+
+TEST(CrossEntropy, TakesLogitsOfAnySize) {
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const auto logits = at::tensor({-1e4, 1e4, 0.0}, type).reshape({1, 3});
+    const auto lost = [&](int64_t target) {
+      return cross_entropy(logits, at::full({1}, target, at::kLong)).item<double>();
+    };
+    EXPECT_NEAR(lost(0), 2e4, 2e-3);
+    EXPECT_EQ(lost(1), 0);
+    EXPECT_NEAR(lost(2), 1e4, 1e-3);
+  }
+}
+
+TEST(CrossEntropy, LeavesOutClassesAtMinusInfinity) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const auto x = at::tensor({-infinity, 0.0, 0.0}, type).reshape({1, 3}).requires_grad_(true);
+    const auto loss = cross_entropy(x, at::full({1}, 2, at::kLong));
+    EXPECT_NEAR(loss.item<double>(), std::log(2.0), 1e-6);
+    const auto gradient = torch::autograd::grad({loss}, {x})[0];
+    EXPECT_LE(error(gradient, at::tensor({0.0, 0.5, -0.5}).reshape({1, 3})), 1e-6);
+  }
+}
+
+TEST(CrossEntropy, SaysWhenANumberIsNone) {
+  for (const double none : {std::nan(""), std::numeric_limits<double>::infinity()})
+    for (const auto type : {at::kFloat, at::kDouble}) {
+      auto logits = at::zeros({3, 40}, type);
+      logits[1][37] = none;
+      EXPECT_FALSE(std::isfinite(cross_entropy(logits, at::zeros({3}, at::kLong)).item<double>()));
+    }
+}
+
+TEST(CrossEntropy, GivesTheSameBitsForAnyNumberOfThreads) {
+  const Rows rows(37, 4099, 0.1);
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto wanted = rows.ours(at::kFloat);
+  for (const int threads : {2, 3, 5}) {
+    at::set_num_threads(threads);
+    const auto got = rows.ours(at::kFloat);
+    EXPECT_TRUE(at::equal(got.first, wanted.first)) << threads;
+    EXPECT_TRUE(at::equal(got.second, wanted.second)) << threads;
+  }
+  at::set_num_threads(before);
+}
+
+TEST(CrossEntropy, TakesLogitsThatLieScattered) {
+  const Rows rows(6, 33, 0);
+  const auto scattered = rows.logits.t().contiguous().t();
+  EXPECT_NEAR(cross_entropy(scattered, rows.target).item<double>(), rows.expected().first, 1e-12);
+}
+
+TEST(CrossEntropy, TakesSharesOfClasses) {
+  const Rows rows(6, 33, 0.1);
+  auto shares = at::empty({6, 33}, at::kDouble);
+  for (int64_t r = 0; r < 6; ++r)
+    for (int64_t c = 0; c < 33; ++c) shares[r][c] = rows.aim(r, c);
+  EXPECT_NEAR(cross_entropy(rows.logits, shares).item<double>(), rows.expected().first, 1e-12);
+}
+
+std::string refusal(const at::Tensor& logits, const at::Tensor& target) {
+  try {
+    cross_entropy(logits, target);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(CrossEntropy, RefusesWhatDoesNotFit) {
+  using ::testing::HasSubstr;
+  if (!kernels_wanted()) GTEST_SKIP() << "LibTorch has messages of its own";
+  const auto logits = at::zeros({3, 4});
+  EXPECT_THAT(refusal(logits, at::tensor({0, 4, 1}, at::kLong)),
+              HasSubstr("cross_entropy: wanted classes 0 to 3, got 4 in row 1"));
+  EXPECT_THAT(refusal(logits, at::tensor({0, 1, -1}, at::kLong)), HasSubstr("got -1 in row 2"));
+  EXPECT_THAT(refusal(logits, at::tensor({0, 1}, at::kLong)),
+              HasSubstr("wanted a class for each of 3 rows, got a target of shape [2]"));
+}
+
+TEST(CrossEntropy, RefusesASecondDerivative) {
+  if (!kernels_wanted()) GTEST_SKIP() << "LibTorch has one";
+  const auto x = at::zeros({3, 4}).requires_grad_(true);
+  const auto loss = cross_entropy(x, at::zeros({3}, at::kLong));
+  EXPECT_ANY_THROW(torch::autograd::grad({loss}, {x}, {}, true, /*create_graph=*/true));
+}
+
+}  // namespace
+}  // namespace translution::testing
