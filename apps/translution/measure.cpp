@@ -9,6 +9,7 @@
 
 #include "translution/kernels/gemm.h"
 #include "translution/ops/large.h"
+#include "translution/ops/parallel.h"
 
 namespace translution::cli {
 namespace {
@@ -63,6 +64,7 @@ double Sgemm::gflops() {
   const auto threads = static_cast<int64_t>(of_thread_.size());
   const Stopwatch watch;
   at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+    const SignalsWait quiet;
     for (int64_t thread = begin; thread < end; ++thread) {
       auto& m = of_thread_[thread];
       kernels::gemm<float>(false, false, kSide, kSide, kSide, m.a.data(), kSide, m.b.data(), kSide,

@@ -4,7 +4,11 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/time.h>
 #include <torch/csrc/autograd/autograd.h>
+
+#include <chrono>
+#include <csignal>
 
 #include "tests/support/cases.h"
 #include "tests/support/expect.h"
@@ -333,6 +337,25 @@ TEST(Project, ThePortablePathGivesTheSame) {
   const PortableOnly portable;
   expect_equal(p.ours(), out, kRounding);
   expect_equal(p.gradients(p.ours()), gradients, kRounding);
+}
+
+// Handlers that ran in the midst of oneDNN's products destroyed stack or heap, which ended the
+// program, at about every thousandth signal.
+TEST(Project, IsNotDisturbedBySignals) {
+  static volatile std::sig_atomic_t signals = 0;
+  const auto before = std::signal(SIGALRM, [](int) { signals = signals + 1; });
+  const auto p = Projection({1280, 192, {768}}).as(at::kFloat).with_grad();
+  const auto wanted = p.gradients(p.ours());
+  const itimerval often{{0, 300}, {0, 300}}, never{};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < std::chrono::seconds(1)) {
+    const auto got = p.gradients(p.ours());
+    for (size_t n = 0; n < wanted.size(); ++n) ASSERT_TRUE(at::equal(got[n], wanted[n])) << n;
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  std::signal(SIGALRM, before);
+  EXPECT_GT(signals, 10);
 }
 
 }  // namespace

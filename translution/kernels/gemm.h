@@ -10,6 +10,9 @@ namespace translution::kernels {
 /// Float goes to oneDNN where the result is wide (it reaches 0.9 to 1.0 of the SGEMM rate from 64
 /// rows on), to libxsmm where both n and k are below 64, and to the BLAS where neither was found at
 /// build time; double goes to the BLAS.
+///
+/// oneDNN must not be disturbed by signals: callers hold them back with SignalsWait of
+/// ops/parallel.h, as parallel_each does.
 template <typename T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,
           int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc);
