@@ -11,9 +11,11 @@ set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # ccache only trusts a precompiled header when it is told that this is meant.
+  # ccache only trusts a precompiled header when it is told that this is meant. With paths relative to
+  # the base, one clone of the project profits from the builds of another.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     add_compile_options(-fpch-preprocess)
   endif()
