@@ -190,7 +190,7 @@ TEST(Reproduce, OneStepInLittleMemoryKeepsItsMoments) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto step = results_in(directory / "out")["steps"][0];
   EXPECT_THAT(step["data"].get<std::string>(), HasSubstr("moments made during the update"));
-  constexpr double kWithMoments = 12.0 * 28727338, kProgram = 50e6;  // bytes, the latter at least
+  constexpr double kWithMoments = 12.0 * 28727338, kProgram = 30e6;  // bytes, the latter at least
   EXPECT_GT(step["peak_bytes"], kWithMoments + kProgram);
 }
 
