@@ -87,6 +87,9 @@ TEST(Plan, TablesShareTrainingsByTheirNames) {
   EXPECT_EQ(trainings_of(plan_of("input_position_embedding", Budget::desk, {"1"})), mnist);
   EXPECT_EQ(trainings_of(plan_of("position_encodings", Budget::desk, {"8"})),
             trainings_of(plan_of("relative_dim", Budget::desk, {"7"})));
+  // Without relative channels, alpha-Translution knows no positions.
+  EXPECT_EQ(trainings_of(plan_of("position_encodings", Budget::desk, {"1"})),
+            trainings_of(plan_of("relative_dim", Budget::desk, {"1"})));
 }
 
 TEST(Plan, FreshPlacesConcernTrainingsOnMovingDigitsAlone) {

@@ -63,12 +63,22 @@ std::vector<size_t> chosen_rows(const PaperTable& table, const std::vector<std::
 
 // --------------------------------------------------------------------------------- the models
 
+// Alpha-Translution without relative channels is attention that knows no positions: tables that
+// have the one or the other share its training.
+Position simplest(const Position& position) {
+  if (position.method != Method::alpha_translution || position.relative_dim > 0) return position;
+  Position none;
+  none.method = Method::self_attention_no_pos;
+  return none;
+}
+
 // The row's model as the request, the recipe and the data want it. Images on a canvas are smaller
 // than those of the paper: a table that compares patch sizes keeps the number of patches, others
 // take 12x12.
 ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& recipe,
                     const DataFacts& facts) {
   ModelOptions model = row.model;
+  model.position = simplest(model.position);
   model.init = recipe.init;
   if (!recipe.architecture.empty()) {
     const char* family = model.family == Family::gpt ? "gpt-" : "vit-";
