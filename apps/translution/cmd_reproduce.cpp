@@ -62,6 +62,7 @@ struct ReproduceFlags {
     data = option(command, "--data", "KIND:WHERE", "what to learn from (the budget's)");
     out = option(command, "--out", "DIR", "where results go");
     runs = option(command, "--runs", "DIR", "where the trainings lie (DIR/runs)");
+    known = option(command, "--known", "DIR", "results/: what is finished there is taken from it");
     threads = option(command, "--threads", "N", "all that this process may run on, unless given");
     memory = option(command, "--memory", "GB", "that --one-step may take (20)");
     command.add_flag("--dry-run", dry_run, "print the plan with time and memory, and stop")
@@ -83,7 +84,7 @@ struct ReproduceFlags {
 
   SettingFlags settings;
   std::string table;
-  const CLI::Option *budget, *rows, *seeds, *data, *out, *runs, *threads, *memory;
+  const CLI::Option *budget, *rows, *seeds, *data, *out, *runs, *known, *threads, *memory;
   bool dry_run = false, one_step = false;
 };
 
@@ -119,6 +120,7 @@ ReproduceCall call_of(const ReproduceFlags& flags) {
           "--out is missing; wanted a directory for the results");
   call.out = directory_or(*flags.out, ".");
   call.runs = directory_or(*flags.runs, call.out + "/runs");
+  if (flags.known->count() > 0) call.known = directory_or(*flags.known, "");
   call.threads = static_cast<int>(number_or(usable_cores(), *flags.threads, kMaxThreads));
   if (flags.memory->count() > 0) call.memory_gb = value_of(*flags.memory).real(0, kMostMemory);
   return call;
@@ -129,6 +131,8 @@ void run_reproduce(const ReproduceFlags& flags) {
           "--one-step takes the paper's batch, which no --budget changes; leave one of them out");
   require(!flags.one_step || flags.runs->count() == 0,
           "--one-step leaves no run behind; leave --runs out");
+  require(!flags.one_step || flags.known->count() == 0,
+          "--known is for trainings; leave it out with --one-step");
   require(flags.one_step || flags.memory->count() == 0,
           "--memory is for --one-step; use --accumulate to save memory in training");
   const auto call = call_of(flags);

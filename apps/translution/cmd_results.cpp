@@ -34,17 +34,6 @@ struct ResultsFlags {
   bool check = false;
 };
 
-std::vector<Results> read_all(const std::string& directory) {
-  ensure(fs::is_directory(directory), directory, ": no such directory");
-  std::vector<std::string> paths;
-  for (const auto& entry : fs::directory_iterator(directory))
-    if (entry.path().extension() == ".json") paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
-  std::vector<Results> all;
-  for (const auto& path : paths) all.push_back(parse_results(read_file(path), path));
-  return all;
-}
-
 // The value that the curve of a training has for a figure; nothing where it has none.
 std::optional<double> value_in(const std::string& path, const FigureResult& figure) {
   std::optional<double> found;
@@ -121,7 +110,7 @@ void write_taken(const ResultsFlags& flags, const Taken& taken) {
 
 void run_results(const ResultsFlags& flags) {
   require(!flags.check || flags.taken.empty(), "--check changes nothing, and --take does");
-  auto all = read_all(flags.directory);
+  auto all = read_results(flags.directory);
   std::vector<Taken> taken;
   for (const auto& out : flags.taken) {
     taken.push_back(take(out, flags.directory, all));

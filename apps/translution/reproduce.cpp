@@ -37,10 +37,15 @@ DataFacts facts_of(const DataSource& source) {
           source.image,         source.vocabulary};
 }
 
+KnownRuns known_of(const ReproduceCall& call, const ReproducePlan& plan) {
+  return call.known.empty() ? KnownRuns() : known_runs(plan, read_results(call.known));
+}
+
 // A training of the plan, how far it is, and what is still to come.
 struct Task {
   const Training* training;
   std::string directory;
+  bool known;    // from other results
   int64_t step;  // of the newest checkpoint
   Forecast forecast;
 
@@ -80,21 +85,23 @@ double share_in_log(const std::string& directory) {
 }
 
 std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan,
-                             const DataFacts& facts, double sgemm) {
+                             const DataFacts& facts, double sgemm, const KnownRuns& known) {
   std::vector<Task> tasks;
   for (const auto& training : plan.trainings) {
     const std::string directory = call.runs + "/" + training.name;
     const auto steps = list_steps(directory + "/checkpoints");
-    const int64_t step = steps.empty() ? 0 : steps.front();
+    const bool is_known = known.count(training.name) > 0;
+    const int64_t step = is_known ? training.steps : steps.empty() ? 0 : steps.front();
     ensure(step <= training.steps, directory, ": has got to step ", step, ", and the data makes ",
            training.steps, " steps now; use the same data, or other --runs");
-    tasks.push_back(
-        {&training, directory, step, forecast(training, facts, sgemm, share_in_log(directory))});
+    tasks.push_back({&training, directory, is_known, step,
+                     forecast(training, facts, sgemm, share_in_log(directory))});
   }
   return tasks;
 }
 
 std::string state_of(const Task& task) {
+  if (task.known) return "known";
   if (task.finished()) return "finished";
   if (!task.fits())
     return fmt::format("more than this machine has, {}",
@@ -159,22 +166,32 @@ void write_report(const ReproduceCall& call, const Results& results) {
   if (!data.runs.empty()) write_file_atomically(call.out + "/report.html", make_report(data));
 }
 
-Results write_all(const ReproduceCall& call, const ReproducePlan& plan) {
+void write_all_curves(const ReproduceCall& call, const ReproducePlan& plan,
+                      const KnownRuns& known) {
   disk::make_directories(call.out + "/curves");
   for (const auto& training : plan.trainings) {
-    const std::string run = call.runs + "/" + training.name;
-    if (fs::exists(run + "/metrics.jsonl"))
-      write_curves(run, call.out + "/curves/" + training.name + ".csv");
+    const std::string run = call.runs + "/" + training.name, name = "/" + training.name + ".csv";
+    const auto found = known.find(training.name);
+    if (found != known.end())
+      write_file_atomically(call.out + "/curves" + name,
+                            read_file(call.known + "/" + found->second.table + name));
+    else if (fs::exists(run + "/metrics.jsonl"))
+      write_curves(run, call.out + "/curves" + name);
   }
+}
+
+Results write_all(const ReproduceCall& call, const ReproducePlan& plan, const KnownRuns& known) {
+  write_all_curves(call, plan, known);
   const std::string mode = join("--budget ", name_of(kBudgets, plan.budget));
-  return write_results(call, collect_results(plan, call.runs, [&](const PlanRow& row) {
-                         return row_command(call, row, mode);
-                       }));
+  const auto command = [&](const PlanRow& row) { return row_command(call, row, mode); };
+  return write_results(call, collect_results(plan, call.runs, command, known));
 }
 
 // A training that is finished has a figure from its last step, unless its log was damaged.
-void require_final_figures(const ReproduceCall& call, const ReproducePlan& plan) {
-  const auto results = collect_results(plan, call.runs, [](const PlanRow&) { return ""; });
+void require_final_figures(const ReproduceCall& call, const ReproducePlan& plan,
+                           const KnownRuns& known) {
+  const auto results = collect_results(
+      plan, call.runs, [](const PlanRow&) { return ""; }, known);
   for (const auto& row : results.rows)
     for (const auto& figure : row.figures)
       for (const auto& run : row.runs)
@@ -286,20 +303,22 @@ void show_plan(const ReproduceCall& call) {
   const auto facts = facts_or_known(data_of(call.request));
   const auto plan = make_plan(call.request, facts);
   print_rows(plan);
-  print_tasks(make_tasks(call, plan, facts, sgemm_rate(call.threads)));
+  print_tasks(make_tasks(call, plan, facts, sgemm_rate(call.threads), known_of(call, plan)));
 }
 
 void reproduce_table(const ReproduceCall& call) {
   at::set_num_threads(call.threads);
   const auto facts = facts_of(open_data(data_of(call.request)));
   const auto plan = make_plan(call.request, facts);
+  const auto known = known_of(call, plan);
   const double sgemm = sgemm_rate(call.threads);
-  const auto tasks = make_tasks(call, plan, facts, sgemm);
+  const auto tasks = make_tasks(call, plan, facts, sgemm, known);
   print_rows(plan);
   print_tasks(tasks);
   std::fflush(stdout);
   require_all_fit(tasks);
-  auto results = write_all(call, plan);  // now: hours later is too late to find that it cannot be
+  // Now: hours later is too late to find that it cannot be.
+  auto results = write_all(call, plan, known);
   write_report(call, results);
   Overall overall(tasks);
   for (size_t t = 0; t < tasks.size(); ++t) {
@@ -307,12 +326,12 @@ void reproduce_table(const ReproduceCall& call) {
     const auto place = fmt::format("{} of {}", t + 1, tasks.size());
     overall.start(place);
     train_task(call, tasks[t], sgemm,
-               overall.events_of(tasks[t], place, [&] { write_all(call, plan); }));
+               overall.events_of(tasks[t], place, [&] { write_all(call, plan, known); }));
     overall.finish(tasks[t]);
-    results = write_all(call, plan);
+    results = write_all(call, plan, known);
     write_report(call, results);
   }
-  require_final_figures(call, plan);
+  require_final_figures(call, plan, known);
   fmt::print("\n{}\n{}/results.json, table.md, curves and report.html\n", markdown_table(results),
              call.out);
 }

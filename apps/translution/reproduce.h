@@ -10,8 +10,9 @@ namespace translution::cli {
 /// A table of the paper, to be reproduced.
 struct ReproduceCall {
   PlanRequest request;
-  std::string out;   ///< results, table, curves and report go here
-  std::string runs;  ///< run directories go here
+  std::string out;    ///< results, table, curves and report go here
+  std::string runs;   ///< run directories go here
+  std::string known;  ///< results whose finished trainings are not made again; empty: none
   int threads = 1;
   double memory_gb = 20;  ///< that one step may take
 };

@@ -127,6 +127,30 @@ TEST(Reproduce, TablesShareTrainings) {
             results_in(directory / "absolute")["rows"][0]["runs"]);
 }
 
+TEST(Reproduce, TakesFinishedTrainingsFromResultsThatAreKnown) {
+  const TempDir directory;
+  const std::string more = " --steps 2 --batch 8 --train-limit 16 --eval-limit 8 --threads 1",
+                    results = directory / "results", document = directory / "doc.md";
+  EXPECT_EQ(run("reproduce mnist --rows 2" + more + " --out " + directory / "mnist").code, 0);
+  std::filesystem::create_directories(results);
+  testing::put_bytes(document, "");
+  EXPECT_EQ(run("results " + results + " " + document + " --take " + directory / "mnist").code, 0);
+
+  const std::string out = directory / "absolute",
+                    call = "reproduce relative_vs_absolute --rows 1,2 --known " + results + more;
+  EXPECT_THAT(run(call + " --dry-run").out, ContainsRegex(" known\n"));
+  const auto outcome = run(call + " --out " + out);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(testing::names_in(out + "/runs").size(), 2);  // those of row 2
+  EXPECT_EQ(testing::names_in(out + "/curves").size(), 4);
+  const auto rows = results_in(out)["rows"];
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows[0]["runs"], results_in(directory / "mnist")["rows"][0]["runs"]);
+  const auto command = json::parse(get_bytes(out + "/results.json"))["rows"][0]["command"];
+  EXPECT_THAT(command.get<std::string>(), Not(HasSubstr("--known")));
+  EXPECT_EQ(run("results " + results + " " + document + " --take " + out).code, 0);
+}
+
 TEST(Reproduce, LearnsTheBuiltInText) {
   const TempDir directory;
   const auto outcome =
@@ -228,6 +252,9 @@ TEST(Reproduce, RefusesCallsThatMakeNoSense) {
        "--one-step: --epochs changes nothing of a single step; leave it out"},
       {"reproduce gpt --one-step --runs x --dry-run",
        "--one-step leaves no run behind; leave --runs out"},
+      {"reproduce gpt --one-step --known x --dry-run",
+       "--known is for trainings; leave it out with --one-step"},
+      {"reproduce mnist --known '' --dry-run", "--known wants a directory, got ''"},
       {"reproduce gpt --one-step --rows 1 --data digits --dry-run",
        "digits does not fit gpt-a-160; leave --data out for random data"},
       {"reproduce gpt --memory 3 --dry-run",

@@ -127,6 +127,40 @@ TEST_F(CollectedResults, ReplaceTheSameStepsAndKeepTheOthers) {
   EXPECT_EQ(merged.steps[1].seconds, 7);
 }
 
+// Row 1 of relative_vs_absolute is row 2 of mnist, under another name.
+TEST_F(CollectedResults, OfOtherTablesAreKnown) {
+  const auto mnist = finished({0.9, 0.97});
+  const auto plan = make_plan({"relative_vs_absolute", Budget::desk, {"1", "2"}}, kDigits);
+  const auto known = known_runs(plan, {mnist});
+  EXPECT_EQ(known.size(), 2);
+  const TempDir nowhere;
+  const auto results = collect_results(
+      plan, nowhere.path(), [](const PlanRow&) { return "command"; }, known);
+  ASSERT_EQ(results.rows.size(), 1);
+  EXPECT_EQ(results.rows[0].variant, "encoding relative");
+  EXPECT_EQ(results.rows[0].command, "command");
+  for (size_t f = 0; f < 3; ++f) {
+    EXPECT_EQ(results.rows[0].figures[f].ours, 97.0);
+    EXPECT_EQ(results.rows[0].figures[f].step, mnist.rows[1].figures[f].step);
+  }
+  ASSERT_EQ(results.rows[0].runs.size(), 2);
+  EXPECT_EQ(results.rows[0].runs[0].machine, "a machine, 2 threads");
+}
+
+TEST_F(CollectedResults, AreNotKnownBeforeTheEndOrWithoutAFigure) {
+  const auto plan = plan_of({"2"});
+  auto begun = finished({0.9, 0.97});
+  for (auto& run : begun.rows[1].runs) --run.step;
+  EXPECT_EQ(known_runs(plan, {begun}).size(), 0);
+  auto other = finished({0.9, 0.97});
+  for (auto& figure : other.rows[1].figures) figure.metric = "top5";
+  EXPECT_EQ(known_runs(plan, {other}).size(), 0);
+  auto longer = finished({0.9, 0.97});
+  for (auto& run : longer.rows[1].runs) ++run.step, ++run.steps;
+  for (auto& figure : longer.rows[1].figures) ++figure.step;
+  EXPECT_EQ(known_runs(plan, {longer}).size(), 0);
+}
+
 TEST_F(CollectedResults, KeepWhatHasGotFurther) {
   const auto older = finished({0.9});
   const auto plan = plan_of({"1"});

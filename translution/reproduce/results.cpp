@@ -60,10 +60,13 @@ RunResult run_result(const Training& training, const std::string& directory) {
   return run;
 }
 
+FigureResult not_measured(const Figure& figure, const Training& training) {
+  return {figure.name, figure.paper, std::nullopt, 0, training.name, figure.set, figure.metric};
+}
+
 FigureResult figure_result(const Figure& figure, const Training& training,
                            const std::string& directory) {
-  FigureResult result{figure.name,   figure.paper, std::nullopt, 0,
-                      training.name, figure.set,   figure.metric};
+  auto result = not_measured(figure, training);
   for (const auto& moment : log_of(directory)) {
     const auto value = value_in(moment, figure.metric);
     if (moment.split != figure.set || !value) continue;
@@ -71,6 +74,43 @@ FigureResult figure_result(const Figure& figure, const Training& training,
     result.step = moment.step;
   }
   return result;
+}
+
+// --------------------------------------------------------------------------- what is known already
+
+const FigureResult* find_figure(const KnownRun& known, const Figure& figure) {
+  for (const auto& other : known.figures)
+    if (other.set == figure.set && other.metric == figure.metric) return &other;
+  return nullptr;
+}
+
+FigureResult figure_result(const Figure& figure, const Training& training, const KnownRun& known) {
+  auto result = not_measured(figure, training);
+  const auto* const found = find_figure(known, figure);
+  result.ours = found->ours;
+  result.step = found->step;
+  return result;
+}
+
+// The runs of a row with the figures of their last steps.
+std::vector<KnownRun> finished_runs(const Results& results, const RowResult& row) {
+  std::vector<KnownRun> finished;
+  for (const auto& run : row.runs) {
+    if (!run.finished()) continue;
+    finished.push_back({results.table, run, {}});
+    for (const auto& figure : row.figures)
+      if (figure.run == run.name && figure.step == run.steps && figure.ours)
+        finished.back().figures.push_back(figure);
+  }
+  return finished;
+}
+
+bool has_all_figures(const KnownRun& known, const ReproducePlan& plan) {
+  for (const auto& row : plan.rows)
+    for (const auto& figure : row.figures)
+      if (plan.trainings[figure.training].name == known.run.name && !find_figure(known, figure))
+        return false;
+  return true;
 }
 
 // ---------------------------------------------------------------------------------- the rows
@@ -155,8 +195,24 @@ RowName name_row(const PaperTable& table, const PlanRow& row) {
           variant_of(table, model), row.seed};
 }
 
+KnownRuns known_runs(const ReproducePlan& plan, const std::vector<Results>& all) {
+  KnownRuns known;
+  for (const auto& results : all)
+    for (const auto& row : results.rows)
+      for (auto& run : finished_runs(results, row)) {
+        const auto wanted = [&](const Training& training) {
+          return training.name == run.run.name && training.steps == run.run.steps;
+        };
+        if (std::any_of(plan.trainings.begin(), plan.trainings.end(), wanted) &&
+            has_all_figures(run, plan))
+          known.emplace(run.run.name, std::move(run));
+      }
+  return known;
+}
+
 Results collect_results(const ReproducePlan& plan, const std::string& runs,
-                        const std::function<std::string(const PlanRow&)>& command) {
+                        const std::function<std::string(const PlanRow&)>& command,
+                        const KnownRuns& known) {
   Results results{plan.table.name, plan.table.title};
   for (const auto& row : plan.rows) {
     auto result = describe_row(plan, row);
@@ -164,10 +220,13 @@ Results collect_results(const ReproducePlan& plan, const std::string& runs,
     for (const auto& figure : row.figures) {
       const auto& training = plan.trainings[figure.training];
       const std::string directory = runs + "/" + training.name;
-      result.figures.push_back(figure_result(figure, training, directory));
-      const auto known = [&](const RunResult& run) { return run.name == training.name; };
-      if (std::none_of(result.runs.begin(), result.runs.end(), known))
-        result.runs.push_back(run_result(training, directory));
+      const auto found = known.find(training.name);
+      const bool is_known = found != known.end();
+      result.figures.push_back(is_known ? figure_result(figure, training, found->second)
+                                        : figure_result(figure, training, directory));
+      const auto same = [&](const RunResult& run) { return run.name == training.name; };
+      if (std::none_of(result.runs.begin(), result.runs.end(), same))
+        result.runs.push_back(is_known ? found->second.run : run_result(training, directory));
     }
     const bool begun = std::any_of(result.runs.begin(), result.runs.end(),
                                    [](const RunResult& run) { return run.step > 0; });

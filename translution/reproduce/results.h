@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -65,9 +66,25 @@ std::string special_cuts(const RowResult& row, const Results& results);
 
 RowName name_row(const PaperTable& table, const PlanRow& row);
 
-/// What the logs below `runs` say of the plan's rows. `command` makes a row's own command.
+/// A finished training of results that are there already, with the figures that come from it.
+struct KnownRun {
+  std::string table;  ///< whose results have it
+  RunResult run;
+  std::vector<FigureResult> figures;
+};
+
+/// By the names of their trainings.
+using KnownRuns = std::map<std::string, KnownRun>;
+
+/// The trainings of the plan that some of the results have finished, with every figure that the
+/// plan wants of them.
+KnownRuns known_runs(const ReproducePlan& plan, const std::vector<Results>& all);
+
+/// What is known of the plan's trainings, or else what their logs below `runs` say. `command` makes
+/// a row's own command.
 Results collect_results(const ReproducePlan& plan, const std::string& runs,
-                        const std::function<std::string(const PlanRow&)>& command);
+                        const std::function<std::string(const PlanRow&)>& command,
+                        const KnownRuns& known = {});
 
 /// A value of a log as a figure: accuracies in percent.
 double figure_value(const std::string& metric, double logged);
@@ -79,5 +96,7 @@ Results merge_results(const Results& older, const Results& fresh);
 nlohmann::ordered_json to_json(const Results& results);
 /// Refuses what is no results file, with its path.
 Results parse_results(const std::string& json, const std::string& path);
+/// All results of a directory, in the order of the names of their files.
+std::vector<Results> read_results(const std::string& directory);
 
 }  // namespace translution

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <filesystem>
+
 #include "translution/core/error.h"
+#include "translution/io/file.h"
 #include "translution/io/strict_json.h"
 #include "translution/reproduce/results.h"
 
@@ -142,6 +146,18 @@ Results parse_results(const std::string& text, const std::string& path) {
     throw std::runtime_error(
         join(path, ": is no results file of `translution reproduce`: ", error.what()));
   }
+}
+
+std::vector<Results> read_results(const std::string& directory) {
+  namespace fs = std::filesystem;
+  ensure(fs::is_directory(directory), directory, ": no such directory");
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(directory))
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<Results> all;
+  for (const auto& path : paths) all.push_back(parse_results(read_file(path), path));
+  return all;
 }
 
 }  // namespace translution
