@@ -332,8 +332,9 @@ void reproduce_table(const ReproduceCall& call) {
     write_report(call, results);
   }
   require_final_figures(call, plan, known);
-  fmt::print("\n{}\n{}/results.json, table.md, curves and report.html\n", markdown_table(results),
-             call.out);
+  const bool reported = fs::exists(call.out + "/report.html");  // not where all was known
+  fmt::print("\n{}\n{}/results.json, table.md{}\n", markdown_table(results), call.out,
+             reported ? ", curves and report.html" : " and curves");
 }
 
 }  // namespace translution::cli
