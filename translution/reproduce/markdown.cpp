@@ -142,7 +142,8 @@ std::string trainings_table(const Results& results, bool details) {
   if (results.rows.empty()) return "";
   std::vector<std::vector<std::string>> lines;
   for (const auto& row : results.rows) lines.push_back(cells_of(row));
-  return results.title + ".\n\n" + table_of(titles_of(results.rows.front()), lines, details);
+  return join("The paper's table \"", results.title, "\" beside what was trained here:\n\n",
+              table_of(titles_of(results.rows.front()), lines, details));
 }
 
 // -------------------------------------------------------------------------------- one step each
