@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <regex>
 
 #include "tests/report/markup.h"
 #include "translution/core/random.h"
@@ -52,8 +54,20 @@ TEST(LineChart, IsAPictureByItselfWithItsColours) {
   const auto svg = svg_file({chart_of({{{0, 1}, {1, 3}}, {{0, 2}, {1, 1}}})});
   EXPECT_EQ(markup_fault("\n" + svg), "");
   EXPECT_THAT(svg, HasSubstr("<svg xmlns=\"http://www.w3.org/2000/svg\""));
-  EXPECT_THAT(svg, HasSubstr("--s0: #"));
+  EXPECT_THAT(svg, HasSubstr(".c0 { color: #"));
   EXPECT_THAT(svg, HasSubstr(">run 1</text>"));
+}
+
+// They keep the first of two colours; whoever knows variables takes the second.
+TEST(LineChart, IsDrawnByProgramsWithoutVariables) {
+  const auto svg = svg_file({chart_of({{{0, 1}, {1, 3}}})});
+  const auto count = [&](const char* pattern) {
+    const std::regex wanted(pattern);
+    return std::distance(std::sregex_iterator(svg.begin(), svg.end(), wanted),
+                         std::sregex_iterator());
+  };
+  EXPECT_GT(count("var\\("), 0);
+  EXPECT_EQ(count("([a-z]+): #[0-9a-f]{6}; \\1: var\\("), count("var\\("));
 }
 
 TEST(LineChart, LeavesAGapAndAMarkWhereValuesAreNotFinite) {
