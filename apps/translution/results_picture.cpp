@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "translution/report/html.h"
 #include "translution/report/svg_chart.h"
 #include "translution/reproduce/curves.h"
 
@@ -30,14 +31,11 @@ std::vector<ChartPoint> loss_of(const std::string& path) {
   return points;
 }
 
-// "static" for a run behind "static_dynamic"; nothing where rows have a single training.
-std::string placement_of(const RowResult& row, const RunResult& run) {
+// Dashed for digits that stand still, dotted where the colours begin anew.
+Stroke stroke_of(const RowResult& row, const RunResult& run) {
   for (const auto& figure : row.figures)
-    if (figure.run == run.name) {
-      const auto line = figure.name.find('_');
-      return line == std::string::npos ? "" : figure.name.substr(0, line);
-    }
-  return "";
+    if (figure.run == run.name && figure.name.rfind("static_", 0) == 0) return Stroke::dashed;
+  return row.number > kColours ? Stroke::dotted : Stroke::solid;
 }
 
 std::string name_of_row(const RowResult& row, bool one_method) {
@@ -54,9 +52,10 @@ LineChart& chart_for(const RowResult& row, const Results& results, std::vector<L
   if (found != charts.end()) return *found;
   LineChart chart;
   chart.title = title;
-  chart.x_name = "passes over the data";
+  chart.x_name = row.runs.size() > 1 ? "passes over the data (dashed: digits that stand still)"
+                                     : "passes over the data";
   chart.log_y = true;
-  chart.width = 760, chart.height = 340;
+  chart.width = 960, chart.height = 340;
   charts.push_back(chart);
   return charts.back();
 }
@@ -70,12 +69,9 @@ std::string results_picture(const Results& results, const std::string& curves) {
   for (const auto& row : results.rows)
     for (const auto& run : row.runs) {
       if (run.step == 0 || !drawn.insert(run.name).second) continue;
-      const auto placement = placement_of(row, run);
-      auto name = name_of_row(row, methods.size() == 1);
-      if (!placement.empty()) name += " · " + placement;
       chart_for(row, results, charts)
-          .series.push_back({name, static_cast<int>(row.number) - 1,
-                             placement == "static" ? Stroke::dashed : Stroke::solid,
+          .series.push_back({name_of_row(row, methods.size() == 1),
+                             static_cast<int>(row.number) - 1, stroke_of(row, run),
                              loss_of(curves + "/" + run.name + ".csv")});
     }
   return charts.empty() ? "" : svg_file(charts);

@@ -9,8 +9,6 @@ extern const char* const embedded_report;  // report.css
 
 namespace {
 
-constexpr int kColours = 8;
-
 std::string element(const char* tag, const std::string& text) {
   return text.empty() ? "" : fmt::format("<{0}>{1}</{0}>", tag, html_escape(text));
 }

@@ -37,7 +37,9 @@ struct HtmlSection {
 std::string html_page(const std::string& title, const std::string& subtitle,
                       const std::vector<HtmlSection>& sections);
 
-/// The class of the style sheet for the colour of run or series `index`: eight, then again.
+/// So many colours the style sheet has.
+constexpr int kColours = 8;
+/// The class of the style sheet for the colour of run or series `index`; they repeat.
 std::string colour_class(int index);
 
 }  // namespace translution

@@ -226,7 +226,7 @@ void spread(std::vector<Label>& labels, const Plot& plot) {
     limit = label->place = std::min(label->place, limit - kLineHeight);
 }
 
-size_t most_letters(const LineChart& chart) { return std::min(30, chart.width / 25); }
+size_t most_letters(const LineChart& chart) { return std::min(40, chart.width / 24); }
 
 std::string draw_labels(const LineChart& chart, const Plot& plot) {
   auto labels = make_labels(chart, plot);
