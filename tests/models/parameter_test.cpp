@@ -171,5 +171,17 @@ TEST(ModelCost, CountsWeightsFourTimesAndActivationsPerSample) {
   EXPECT_EQ(three.training_bytes, 4 * one.weight_bytes + 3 * activations);
 }
 
+TEST(ModelCost, CountsEncodingsThatAreKeptWhereTheyFit) {
+  const ModelOptions& model = paper_table("gpt").rows[2].model;
+  ASSERT_EQ(model.position.method, Method::translution);
+  const auto for_each_sample = [&](int64_t batch) {
+    const auto cost = model_cost(model, batch);
+    return (cost.training_bytes - 4 * cost.weight_bytes) / static_cast<double>(batch);
+  };
+  // Six layers with a query and a key for each pair; 27 samples of a layer take 510 of 512 MiB.
+  const double kept = 6 * 2 * 4.0 * (160 * 161 / 2) * 192;
+  EXPECT_NEAR(for_each_sample(27) - for_each_sample(28), kept, 1);
+}
+
 }  // namespace
 }  // namespace translution

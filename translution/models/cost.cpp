@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "translution/ops/attention_relative.h"
+
 namespace translution {
 namespace {
 
@@ -82,6 +84,20 @@ double layer_activations(const ModelOptions& o, int64_t layer) {
          size.queries * size.tokens * static_cast<double>(a.heads);
 }
 
+// Encoded queries and keys of the whole batch, which a layer keeps for backward where they fit into
+// its workspace.
+double kept_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
+  const auto options = o.attention(layer);
+  double width = 0;
+  for (const auto& spec : attention_parameters(options)) {
+    const bool of_scores = spec.name.rfind("query", 0) == 0 || spec.name.rfind("key", 0) == 0;
+    if (of_scores && spec.shape.size() == 3 && spec.shape[1] >= kWideChannels)
+      width = static_cast<double>(spec.shape[2]);
+  }
+  const double bytes = 2 * kBytes * static_cast<double>(batch) * layer_size(o, layer).pairs * width;
+  return bytes <= static_cast<double>(options.workspace()) ? bytes : 0;
+}
+
 void add_linear(std::vector<ParameterSpec>& specs, const std::string& name, int64_t in, int64_t out,
                 bool bias = true) {
   specs.push_back({name + ".weight", {out, in}, in});
@@ -149,7 +165,7 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
   }
   const double dim = static_cast<double>(o.architecture.dim);
   const double tokens = static_cast<double>(o.tokens());
-  double activations = 0;
+  double activations = 0, kept = 0;
   if (o.family == Family::vit) {
     const double pixels = static_cast<double>(o.channels) * product(o.image_size);
     cost.forward_flops += 2 * pixels * dim + 2 * dim * static_cast<double>(o.classes);
@@ -161,10 +177,12 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
   for (int64_t layer = 0; layer < o.architecture.depth; ++layer) {
     cost.forward_flops += layer_flops(o, layer);
     activations += layer_activations(o, layer);
+    kept += kept_bytes(o, layer, batch);
   }
   cost.training_flops = 3 * cost.forward_flops;
   cost.weight_bytes = kBytes * static_cast<double>(cost.parameters);
-  cost.training_bytes = 4 * cost.weight_bytes + kBytes * activations * static_cast<double>(batch);
+  cost.training_bytes =
+      4 * cost.weight_bytes + kBytes * activations * static_cast<double>(batch) + kept;
   return cost;
 }
 

@@ -11,7 +11,8 @@ struct ModelCost {
                           ///< multiply-add. Norms, softmax and GELU are left out.
   double training_flops;  ///< per sample: forward and twice as much for backward
   double weight_bytes;    ///< float32
-  double training_bytes;  ///< weights, gradients, AdamW's two moments, and activations
+  double training_bytes;  ///< weights, gradients, AdamW's two moments, activations, and what layers
+                          ///< keep in their workspace
 };
 
 /// `batch` is the number of samples of the training step.

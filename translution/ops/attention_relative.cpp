@@ -14,9 +14,6 @@ namespace {
 using kernels::RelativePasses;
 using kernels::SlotPlan;
 
-// Encodings of fewer channels are never kept for backward.
-constexpr int64_t kWideChannels = 64;
-
 // x [rows,cols] -> [cols,rows], as T and in memory.
 template <typename T>
 at::Tensor turned(const at::Tensor& x, int64_t rows, int64_t cols) {
