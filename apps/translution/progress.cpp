@@ -18,7 +18,6 @@ namespace {
 
 constexpr double kRedraw = 0.1;  // seconds between drawings on a terminal
 constexpr double kPlain = 30;    // seconds between plain lines
-constexpr double kMemory = 20;   // seconds over which the rate is smoothed
 constexpr int kNarrowest = 20;   // columns below which there is no use in a line
 constexpr size_t kShortBar = 8, kLongBar = 30;
 constexpr const char* kClear = "\r\x1b[K";
@@ -114,14 +113,14 @@ Progress::~Progress() {
   if (drawn_ && !finished_) std::fputs("\n", stream_);
 }
 
-// The rate of the last half minute or so, in which older times count less and less.
+// The rate of the whole time, in which the later half counts for three quarters: what comes now and
+// then, such as an evaluation, belongs to the pace.
 void Progress::measure() {
   const double now = display_.seconds(), passed = now - measured_;
   if (done_ <= measured_done_ || passed <= 0) return;
   const double rate = (done_ - measured_done_) / passed;
-  // While little is known, all of it counts alike.
-  const double memory = std::min(kMemory, now - start_);
-  rate_ = rate_ > 0 ? rate + (rate_ - rate) * std::exp(-passed / memory) : rate;
+  const double older = (measured_ - start_) / (now - start_);
+  rate_ = rate_ > 0 ? rate + (rate_ - rate) * older * older : rate;
   measured_ = now;
   measured_done_ = done_;
 }
