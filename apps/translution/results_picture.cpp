@@ -14,11 +14,11 @@ namespace {
 
 constexpr size_t kPoints = 60;  // of a line: enough to see its course
 
-// The loss of training, each point the mean of a stretch.
-std::vector<ChartPoint> loss_of(const std::string& path) {
+// The loss on "train" or another set, each point the mean of a stretch.
+std::vector<ChartPoint> loss_of(const std::string& path, const std::string& set) {
   std::vector<ChartPoint> all;
   for (const auto& moment : read_curves(path))
-    if (moment.split == "train" && moment.values.front().first == "loss")
+    if (moment.split == set && moment.values.front().first == "loss")
       all.push_back({moment.epoch, moment.values.front().second});
   const size_t stretch = all.size() / kPoints + 1;
   std::vector<ChartPoint> points;
@@ -44,6 +44,16 @@ std::string name_of_row(const RowResult& row, bool one_method) {
   return fmt::format("{} {}, {}", row.number, row.method, row.variant);
 }
 
+// The logarithm of a perplexity is a loss too, on text that was not learned: it is drawn beside that
+// of training.
+bool shows_evaluation(const RowResult& row) { return row.figures.front().metric == "perplexity"; }
+
+std::string x_name_of(const RowResult& row) {
+  if (shows_evaluation(row)) return "passes over the data (dashed: on text that was not learned)";
+  return row.runs.size() > 1 ? "passes over the data (dashed: digits that stand still)"
+                             : "passes over the data";
+}
+
 // One for each way of training; the first row of it makes it.
 LineChart& chart_for(const RowResult& row, const Results& results, std::vector<LineChart>& charts) {
   const auto title = special_cuts(row, results);
@@ -52,8 +62,7 @@ LineChart& chart_for(const RowResult& row, const Results& results, std::vector<L
   if (found != charts.end()) return *found;
   LineChart chart;
   chart.title = title;
-  chart.x_name = row.runs.size() > 1 ? "passes over the data (dashed: digits that stand still)"
-                                     : "passes over the data";
+  chart.x_name = x_name_of(row);
   chart.log_y = true;
   chart.width = 960, chart.height = 340;
   charts.push_back(chart);
@@ -69,10 +78,13 @@ std::string results_picture(const Results& results, const std::string& curves) {
   for (const auto& row : results.rows)
     for (const auto& run : row.runs) {
       if (run.step == 0 || !drawn.insert(run.name).second) continue;
-      chart_for(row, results, charts)
-          .series.push_back({name_of_row(row, methods.size() == 1),
-                             static_cast<int>(row.number) - 1, stroke_of(row, run),
-                             loss_of(curves + "/" + run.name + ".csv")});
+      auto& series = chart_for(row, results, charts).series;
+      const auto name = name_of_row(row, methods.size() == 1);
+      const auto path = curves + "/" + run.name + ".csv";
+      const int colour = static_cast<int>(row.number) - 1;
+      series.push_back({name, colour, stroke_of(row, run), loss_of(path, "train")});
+      if (shows_evaluation(row))
+        series.push_back({name, colour, Stroke::dashed, loss_of(path, row.figures.front().set)});
     }
   return charts.empty() ? "" : svg_file(charts);
 }
