@@ -44,25 +44,27 @@ std::string name_of_row(const RowResult& row, bool one_method) {
   return fmt::format("{} {}, {}", row.number, row.method, row.variant);
 }
 
-// The logarithm of a perplexity is a loss too, on text that was not learned: it is drawn beside that
-// of training.
+// The logarithm of a perplexity is a loss too, on text that was not learned: it is drawn beside
+// that of training.
 bool shows_evaluation(const RowResult& row) { return row.figures.front().metric == "perplexity"; }
 
-std::string x_name_of(const RowResult& row) {
-  if (shows_evaluation(row)) return "passes over the data (dashed: on text that was not learned)";
-  return row.runs.size() > 1 ? "passes over the data (dashed: digits that stand still)"
-                             : "passes over the data";
+std::string title_of(const RowResult& row, const Results& results) {
+  const auto cuts = special_cuts(row, results);
+  const std::string dashed = shows_evaluation(row) ? "dashed: text that was not learned"
+                             : row.runs.size() > 1 ? "dashed: digits that stand still"
+                                                   : "";
+  return cuts.empty() || dashed.empty() ? cuts + dashed : cuts + "; " + dashed;
 }
 
 // One for each way of training; the first row of it makes it.
 LineChart& chart_for(const RowResult& row, const Results& results, std::vector<LineChart>& charts) {
-  const auto title = special_cuts(row, results);
+  const auto title = title_of(row, results);
   const auto found = std::find_if(charts.begin(), charts.end(),
                                   [&](const LineChart& chart) { return chart.title == title; });
   if (found != charts.end()) return *found;
   LineChart chart;
   chart.title = title;
-  chart.x_name = x_name_of(row);
+  chart.x_name = "passes over the data";
   chart.log_y = true;
   chart.width = 960, chart.height = 340;
   charts.push_back(chart);
