@@ -119,8 +119,8 @@ void Progress::measure() {
   const double now = display_.seconds(), passed = now - measured_;
   if (done_ <= measured_done_ || passed <= 0) return;
   const double rate = (done_ - measured_done_) / passed;
-  const double older = (measured_ - start_) / (now - start_);
-  rate_ = rate_ > 0 ? rate + (rate_ - rate) * older * older : rate;
+  const double older = (measured_ - begun_) / (now - begun_);
+  rate_ = rate + (rate_ - rate) * older * older;
   measured_ = now;
   measured_done_ = done_;
 }
@@ -181,7 +181,7 @@ void Progress::update(int64_t done, const std::string& text) {
   const double now = display_.seconds();
   if (!started_) {
     started_ = true;
-    measured_ = now, measured_done_ = done;
+    begun_ = measured_ = now, measured_done_ = done;
     if (display_.columns() == 0) shown_ = now, shown_tenths_ = 10 * done / total_;
   }
   measure();

@@ -50,6 +50,7 @@ class Progress {
   const double start_;
   int64_t done_ = 0;
   std::string text_;
+  double begun_ = 0;     // when work was first heard of: what came before says nothing of its pace
   double measured_ = 0;  // when the rate was last looked at, and what was done then
   int64_t measured_done_ = 0;
   double rate_ = 0;      // smoothed, per second; 0: not known

@@ -215,6 +215,18 @@ TEST(Progress, FollowsAChangeOfPaceWithoutJumping) {
   EXPECT_THAT(screen.last_line(), HasSubstr("22 min left"));
 }
 
+TEST(Progress, PreparationsSayNothingOfThePace) {
+  Screen screen(80);
+  auto progress = screen.start(1000);
+  screen.now += 600;
+  progress->update(0, "");
+  screen.now += 10;  // the first step is slow
+  progress->update(1, "");
+  screen.now += 90;
+  progress->update(91, "");
+  EXPECT_THAT(screen.last_line(), HasSubstr("15 min left"));
+}
+
 TEST(Progress, CountsWhatComesNowAndThen) {
   Screen screen(80);
   auto progress = screen.start(4000);

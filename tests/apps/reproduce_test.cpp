@@ -329,6 +329,7 @@ TEST(ResultsCommand, FillsInAndChecks) {
   const std::string picture = directory / "pictures/mnist.svg";
   EXPECT_EQ(run(arguments).out, picture + "\n" + document + "\n");
   EXPECT_THAT(get_bytes(document), HasSubstr(get_bytes(directory / "out/table.md")));
+  EXPECT_THAT(get_bytes(picture), HasSubstr(">1 self_attention<"));
   EXPECT_THAT(get_bytes(picture), HasSubstr(">dashed: digits that stand still<"));
   EXPECT_EQ(run(arguments + " --check").code, 0);
 
