@@ -171,7 +171,7 @@ void run_train(const TrainFlags& flags) {
   read_model_into(plan, source, given);
   introduce(plan, source);
   Progress progress(total_steps(source, plan.train), stderr);
-  TrainingCall call{plan, plan.out, plan.resume, sgemm_rate(plan.threads), {}, {}};
+  TrainingCall call{plan, plan.out, plan.resume, {}, {}};
   call.events = show_on(progress, steps_per_epoch(source, plan.train));
   call.started = [&](int64_t step) {
     if (step > 0) progress.message(fmt::format("going on after step {}", step));

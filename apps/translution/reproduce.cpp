@@ -252,7 +252,7 @@ std::string quoted(const std::string& text) {
   return "'" + inside + "'";
 }
 
-void train_task(const ReproduceCall& call, const Task& task, double sgemm, TrainEvents events) {
+void train_task(const ReproduceCall& call, const Task& task, TrainEvents events) {
   const auto& training = *task.training;
   const auto record = [&](int64_t) {
     write_run_record(task.directory, {machine_text(call.threads), kCommit});
@@ -262,7 +262,6 @@ void train_task(const ReproduceCall& call, const Task& task, double sgemm, Train
       train_in(source, {{training.model, training.data, training.train, call.threads},
                         task.directory,
                         /*resume=*/true,
-                        sgemm,
                         std::move(events),
                         record});
   if (!reached.done)
@@ -311,8 +310,7 @@ void reproduce_table(const ReproduceCall& call) {
   const auto facts = facts_of(open_data(data_of(call.request)));
   const auto plan = make_plan(call.request, facts);
   const auto known = known_of(call, plan);
-  const double sgemm = sgemm_rate(call.threads);
-  const auto tasks = make_tasks(call, plan, facts, sgemm, known);
+  const auto tasks = make_tasks(call, plan, facts, sgemm_rate(call.threads), known);
   print_rows(plan);
   print_tasks(tasks);
   std::fflush(stdout);
@@ -325,7 +323,7 @@ void reproduce_table(const ReproduceCall& call) {
     if (tasks[t].finished()) continue;
     const auto place = fmt::format("{} of {}", t + 1, tasks.size());
     overall.start(place);
-    train_task(call, tasks[t], sgemm,
+    train_task(call, tasks[t],
                overall.events_of(tasks[t], place, [&] { write_all(call, plan, known); }));
     overall.finish(tasks[t]);
     results = write_all(call, plan, known);

@@ -19,6 +19,8 @@
 namespace translution::cli {
 namespace {
 
+constexpr double kRateHoldsMs = 60'000;
+
 std::atomic<bool> stop_requested{false};
 
 // What must not change when a run is resumed.
@@ -47,14 +49,27 @@ void stop_at_signals() {
   std::signal(SIGTERM, [](int) { stop_requested = true; });
 }
 
+// The rate of SGEMM, measured again when it is a minute old: machines have neighbours, and one
+// measurement at the start of a long training may be far from what the machine does later.
+std::function<double()> rate_of_late(int threads) {
+  return [threads, rate = 0.0, age = Stopwatch()]() mutable {
+    if (rate == 0 || age.milliseconds() > kRateHoldsMs) {
+      rate = sgemm_rate(threads);
+      age = Stopwatch();
+    }
+    return rate;
+  };
+}
+
 }  // namespace
 
 Reached train_in(const DataSource& source, const TrainingCall& call) {
   const auto& settings = call.settings;
   torch::manual_seed(Random({settings.train.seed}).bits());
   Network network(settings.model);
-  Trainer trainer(network, source,
-                  {settings.train, call.out, run_texts(settings), call.sgemm_gflops, call.events});
+  Trainer trainer(
+      network, source,
+      {settings.train, call.out, run_texts(settings), rate_of_late(settings.threads), call.events});
   if (call.resume) trainer.resume();
   write_config(settings, call.out);  // not earlier: a run that these do not fit keeps its own
   if (call.started) call.started(trainer.step());

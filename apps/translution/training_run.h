@@ -20,7 +20,6 @@ struct TrainingCall {
   TrainingSettings settings;
   std::string out;  ///< the run directory
   bool resume = false;
-  double sgemm_gflops = 0;
   TrainEvents events;
   std::function<void(int64_t step)> started;  ///< told after which step the run goes on
 };

@@ -210,8 +210,8 @@ void Trainer::log_training(double norm) {
   else
     metrics.values.emplace_back("samples_per_s", samples);
   metrics.values.emplace_back("gflops", gflops);
-  if (setup_.sgemm_gflops > 0)
-    metrics.values.emplace_back("share_of_sgemm", gflops / setup_.sgemm_gflops);
+  if (setup_.sgemm_gflops)
+    metrics.values.emplace_back("share_of_sgemm", gflops / setup_.sgemm_gflops());
   metrics.values.emplace_back("input_share", waited_ / seconds_);
   metrics.values.emplace_back("resident_mib", resident_mib());
   tell(metrics);

@@ -37,8 +37,10 @@ class Trainer {
   struct Setup {
     TrainOptions options;
     std::string directory;
-    SettingTexts config;      ///< model and data: kept in every checkpoint, compared on resuming
-    double sgemm_gflops = 0;  ///< of this machine, for the share of it in the log; 0: not known
+    SettingTexts config;  ///< model and data: kept in every checkpoint, compared on resuming
+    /// GFLOP/s of this machine now, for the share of it in the log, which asks at every line; may
+    /// be missing.
+    std::function<double()> sgemm_gflops = {};
     TrainEvents events = {};
   };
   Trainer(Network& network, const DataSource& data, Setup setup);

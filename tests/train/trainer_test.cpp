@@ -1,0 +1,53 @@
+#include "translution/train/trainer.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/models/tiny_models.h"
+#include "tests/support/temp_dir.h"
+
+namespace translution::testing {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::Pointwise;
+
+ModelOptions tiny_model() {
+  auto model = tiny_vit();
+  model.image_size = {28, 28};
+  model.patch_size = 14;
+  model.channels = 1;
+  model.classes = 10;
+  return model;
+}
+
+double value_of(const Metrics& metrics, const std::string& name) {
+  for (const auto& [known, value] : metrics.values)
+    if (known == name) return value;
+  throw std::runtime_error("the log has no " + name);
+}
+
+// A machine that becomes slower and faster while training goes on.
+TEST(Trainer, LogsTheShareOfTheRateThatTheMachineHasAtThatLine) {
+  const TempDir directory;
+  DataOptions data;
+  data.data = "digits:16";
+  data.canvas = {};
+  Trainer::Setup setup;
+  setup.directory = directory.path();
+  setup.options.batch = 4;
+  setup.options.steps = 3;
+  setup.options.log_every = 1;
+  std::vector<double> rates = {40, 10, 160}, found;
+  setup.sgemm_gflops = [&rates, asked = 0]() mutable { return rates.at(asked++); };
+  setup.events.metrics = [&](const Metrics& metrics) {
+    if (metrics.split == "train")
+      found.push_back(value_of(metrics, "gflops") / value_of(metrics, "share_of_sgemm"));
+  };
+  Network network(tiny_model());
+  const auto source = open_data(data);
+  Trainer(network, source, setup).run(false);
+  EXPECT_THAT(found, Pointwise(DoubleEq(), rates));
+}
+
+}  // namespace
+}  // namespace translution::testing
