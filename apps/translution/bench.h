@@ -1,8 +1,8 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "command_line.h"
 #include "measure.h"
 #include "table.h"
 
@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 /// The options that all benchmarks have; --batch only those that say what it counts.
 class BenchFlags {
  public:
-  explicit BenchFlags(CLI::App& command, const char* batch_help = nullptr);
+  explicit BenchFlags(Command command, const char* batch_help = nullptr);
 
   int threads() const;
   int64_t batch() const;
@@ -22,7 +22,7 @@ class BenchFlags {
   void show(const Json& json, const std::string& text) const;
 
  private:
-  const CLI::Option *batch_ = nullptr, *threads_, *repeats_;
+  Option batch_, threads_, repeats_;
   bool json_ = false;
 };
 
@@ -64,8 +64,8 @@ class BenchText {
 /// "1 thread", "2 threads".
 std::string counted(int64_t count, const char* noun);
 
-void add_bench_generate(CLI::App& bench);
-void add_bench_op(CLI::App& bench);
-void add_bench_step(CLI::App& bench);
+void add_bench_generate(Command bench);
+void add_bench_op(Command bench);
+void add_bench_step(Command bench);
 
 }  // namespace translution::cli

@@ -15,7 +15,7 @@ namespace {
 // also work for those behind them, up to 32; without, each has the whole text to itself.
 constexpr size_t kLastKept = 32, kLastWhole = 4;
 
-constexpr const char* kFooter =
+constexpr const char* kBenchGenerateExamples =
     "A text of random tokens grows from one token to the length of the model, the logits of the\n"
     "next token computed after each: with the features of earlier tokens kept, and, in turns, "
     "with\n"
@@ -31,7 +31,7 @@ constexpr const char* kFooter =
     "  translution bench generate --model gpt-a-160 --method translution";
 
 struct GenerateFlags {
-  explicit GenerateFlags(CLI::App& command) : model(command), bench(command) {}
+  explicit GenerateFlags(Command command) : model(command), bench(command) {}
 
   ModelFlags model;
   BenchFlags bench;
@@ -58,7 +58,7 @@ void write_text(const GPT& model, bool cache, Times& times) {
   times.text.push_back(std::accumulate(samples.begin(), samples.end(), 0.0));
 }
 
-Json measure(const ModelOptions& options, const BenchFlags& flags) {
+Json measure_generation(const ModelOptions& options, const BenchFlags& flags) {
   torch::manual_seed(0);
   const GPT model(options);
   Times kept, whole;
@@ -82,7 +82,7 @@ Json measure(const ModelOptions& options, const BenchFlags& flags) {
   return json;
 }
 
-std::string text_of(const Json& json) {
+std::string generation_text(const Json& json) {
   BenchText text(json);
   text.time("a token, features kept", "cached_token_ms");
   text.time("the same, computed anew", "uncached_token_ms");
@@ -97,19 +97,20 @@ std::string text_of(const Json& json) {
 void run_generate(const GenerateFlags& flags) {
   const auto model = flags.model.read();
   at::set_num_threads(flags.bench.threads());
-  const Json json = measure(model, flags.bench);
-  flags.bench.show(json, fmt::format("{} with {}: text of {} tokens, {}\n\n{}", model.name(),
-                                     name_of(kMethods, model.position.method), model.length,
-                                     counted(flags.bench.threads(), "thread"), text_of(json)));
+  const Json json = measure_generation(model, flags.bench);
+  flags.bench.show(json,
+                   fmt::format("{} with {}: text of {} tokens, {}\n\n{}", model.name(),
+                               name_of(kMethods, model.position.method), model.length,
+                               counted(flags.bench.threads(), "thread"), generation_text(json)));
 }
 
 }  // namespace
 
-void add_bench_generate(CLI::App& bench) {
-  auto* command = bench.add_subcommand("generate", "Text token by token, with and without a cache");
-  const auto flags = std::make_shared<GenerateFlags>(*command);
-  command->footer(kFooter);
-  command->callback([flags] { run_generate(*flags); });
+void add_bench_generate(Command bench) {
+  auto command = bench.add_command("generate", "Text token by token, with and without a cache");
+  const auto flags = std::make_shared<GenerateFlags>(command);
+  command.footer(kBenchGenerateExamples);
+  command.run([flags] { run_generate(*flags); });
 }
 
 }  // namespace translution::cli

@@ -17,7 +17,7 @@ namespace {
 constexpr double kMaxError = 1e-3;
 constexpr int64_t kMaxWidth = 1 << 20;
 
-constexpr const char* kFooter =
+constexpr const char* kBenchOpExamples =
     "Times the layer with its projections, float32, forward and backward (gradients of the input\n"
     "and of all weights), after comparing it with the portable implementation. Figures:\n"
     "  forward, backward    the best of all repeats, and the median\n"
@@ -37,30 +37,23 @@ constexpr const char* kFooter =
     "  translution bench op --method rotary --threads 1 --repeats 20 --json";
 
 struct OpFlags {
-  explicit OpFlags(CLI::App& command) : position(command), bench(command, "samples of the input") {
+  explicit OpFlags(Command command) : position(command), bench(command, "samples of the input") {
     const auto number = [&](const char* name, const std::string& help) {
-      return command.add_option(name)->type_name("N")->description(help)->group("Layer");
+      return command.option(name, "N", help, "Layer");
     };
-    grid = command.add_option("--grid")
-               ->type_name("NxN")
-               ->description("tokens: 160, 7x7 or 4x7x7 (7x7)")
-               ->group("Layer");
+    grid = command.option("--grid", "NxN", "tokens: 160, 7x7 or 4x7x7 (7x7)", "Layer");
     dim = number("--dim", "channels of input and output (192)");
     heads = number("--heads", "attention heads (3)");
     dim_head = number("--dim-head", "channels of a head (64)");
-    command.add_flag("--cls", cls, "a class token in front")
-        ->disable_flag_override()
-        ->group("Layer");
-    command.add_flag("--causal", causal, "only tokens up to the own one")
-        ->disable_flag_override()
-        ->group("Layer");
+    command.flag("--cls", cls, "a class token in front", "Layer");
+    command.flag("--causal", causal, "only tokens up to the own one", "Layer");
   }
 
   AttentionOptions layer() const {
-    return AttentionOptions(number_or(192, *dim, kMaxWidth))
-        .heads(number_or(3, *heads, kMaxWidth))
-        .dim_head(number_or(64, *dim_head, kMaxWidth))
-        .grid(grid->count() > 0 ? value_of(*grid).grid() : std::vector<int64_t>{7, 7})
+    return AttentionOptions(number_or(192, dim, kMaxWidth))
+        .heads(number_or(3, heads, kMaxWidth))
+        .dim_head(number_or(64, dim_head, kMaxWidth))
+        .grid(grid.given() ? value_of(grid).grid() : std::vector<int64_t>{7, 7})
         .cls(cls)
         .causal(causal)
         .position(position.read());
@@ -68,7 +61,7 @@ struct OpFlags {
 
   PositionFlags position;
   BenchFlags bench;
-  const CLI::Option *grid, *dim, *heads, *dim_head;
+  Option grid, dim, heads, dim_head;
   bool cls = false, causal = false;
 };
 
@@ -177,7 +170,7 @@ double weight_bytes(const Timing& timing, const AttentionOptions& layer) {
   return sizeof(float) * numbers;
 }
 
-Json measure(const AttentionOptions& layer, const BenchFlags& flags) {
+Json measure_layer(const AttentionOptions& layer, const BenchFlags& flags) {
   torch::manual_seed(0);
   Case test(layer, flags.batch());
   const double max_error = compare_implementations(test);
@@ -211,7 +204,7 @@ std::string recomputed_remark(const Json& json) {
   return percent < 1 ? "" : fmt::format("{:.0f} % of forward is done again", percent);
 }
 
-std::string text_of(const Json& json) {
+std::string layer_text(const Json& json) {
   BenchText text(json);
   text.time("forward", "forward_ms");
   text.time("backward", "backward_ms");
@@ -227,17 +220,17 @@ void run_op(const OpFlags& flags) {
   const auto layer = flags.layer();
   attention_parameters(layer);  // refuses what makes no sense before anything is allocated
   at::set_num_threads(flags.bench.threads());
-  const Json json = measure(layer, flags.bench);
-  flags.bench.show(json, fmt::format("{}\n\n{}", title(layer, flags.bench), text_of(json)));
+  const Json json = measure_layer(layer, flags.bench);
+  flags.bench.show(json, fmt::format("{}\n\n{}", title(layer, flags.bench), layer_text(json)));
 }
 
 }  // namespace
 
-void add_bench_op(CLI::App& bench) {
-  auto* command = bench.add_subcommand("op", "One attention layer, forward and backward");
-  const auto flags = std::make_shared<OpFlags>(*command);
-  command->footer(kFooter);
-  command->callback([flags] { run_op(*flags); });
+void add_bench_op(Command bench) {
+  auto command = bench.add_command("op", "One attention layer, forward and backward");
+  const auto flags = std::make_shared<OpFlags>(command);
+  command.footer(kBenchOpExamples);
+  command.run([flags] { run_op(*flags); });
 }
 
 }  // namespace translution::cli

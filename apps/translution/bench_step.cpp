@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kClip = 1.0;
 
-constexpr const char* kFooter =
+constexpr const char* kBenchStepExamples =
     "A step is what training repeats: forward, cross entropy, backward, and AdamW with gradients\n"
     "clipped to norm 1, on one batch of random data. Figures:\n"
     "  step                 the best of all repeats, and the median\n"
@@ -32,27 +32,27 @@ constexpr const char* kFooter =
     "  translution bench step --model gpt-a-160 --method alpha_translution --batch 8 --json";
 
 struct StepFlags {
-  explicit StepFlags(CLI::App& command) : model(command), bench(command, "samples of a step") {}
+  explicit StepFlags(Command command) : model(command), bench(command, "samples of a step") {}
 
   ModelFlags model;
   BenchFlags bench;
 };
 
 // A model before a batch of random data.
-struct Task {
+struct BenchTask {
   std::vector<torch::Tensor> parameters;
   std::function<torch::Tensor()> loss;
 };
 
 template <typename Model>
-Task make_task(Model model, const torch::Tensor& input, const torch::Tensor& target) {
+BenchTask make_task(Model model, const torch::Tensor& input, const torch::Tensor& target) {
   return {model->parameters(), [=]() mutable {
             const auto logits = model->forward(input);
             return cross_entropy(logits.reshape({-1, logits.size(-1)}), target);
           }};
 }
 
-Task make_task(const ModelOptions& o, int64_t batch) {
+BenchTask make_task(const ModelOptions& o, int64_t batch) {
   torch::manual_seed(0);
   if (o.family == Family::vit)
     return make_task(ViT(o), torch::randn({batch, o.channels, o.image_size[0], o.image_size[1]}),
@@ -61,7 +61,7 @@ Task make_task(const ModelOptions& o, int64_t batch) {
                    torch::randint(o.vocabulary, {batch * o.length}, torch::kLong));
 }
 
-void step(const Task& task, AdamW& optimizer) {
+void step(const BenchTask& task, AdamW& optimizer) {
   optimizer.zero_grad();
   task.loss().backward();
   const double norm = optimizer.step(kClip);
@@ -69,7 +69,7 @@ void step(const Task& task, AdamW& optimizer) {
     throw std::runtime_error("bench step: the gradients of a step are not finite");
 }
 
-Json measure(const ModelOptions& model, const BenchFlags& flags) {
+Json measure_step(const ModelOptions& model, const BenchFlags& flags) {
   const auto task = make_task(model, flags.batch());
   AdamW optimizer(task.parameters, {});
   step(task, optimizer);
@@ -91,7 +91,7 @@ Json measure(const ModelOptions& model, const BenchFlags& flags) {
   return json;
 }
 
-std::string text_of(const Json& json) {
+std::string step_text(const Json& json) {
   BenchText text(json);
   text.time("step", "step_ms");
   text.number("speed", "samples_per_s", "{:.1f}", "samples/s");
@@ -103,19 +103,19 @@ std::string text_of(const Json& json) {
 void run_step(const StepFlags& flags) {
   const auto model = flags.model.read();
   at::set_num_threads(flags.bench.threads());
-  const Json json = measure(model, flags.bench);
+  const Json json = measure_step(model, flags.bench);
   flags.bench.show(json, fmt::format("{} with {}: batch {}, {}\n\n{}", model.name(),
                                      name_of(kMethods, model.position.method), flags.bench.batch(),
-                                     counted(flags.bench.threads(), "thread"), text_of(json)));
+                                     counted(flags.bench.threads(), "thread"), step_text(json)));
 }
 
 }  // namespace
 
-void add_bench_step(CLI::App& bench) {
-  auto* command = bench.add_subcommand("step", "One step of training a model");
-  const auto flags = std::make_shared<StepFlags>(*command);
-  command->footer(kFooter);
-  command->callback([flags] { run_step(*flags); });
+void add_bench_step(Command bench) {
+  auto command = bench.add_command("step", "One step of training a model");
+  const auto flags = std::make_shared<StepFlags>(command);
+  command.footer(kBenchStepExamples);
+  command.run([flags] { run_step(*flags); });
 }
 
 }  // namespace translution::cli

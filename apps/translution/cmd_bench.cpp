@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBatch = 64;
 constexpr int64_t kMaxBatch = 1 << 20, kMaxThreads = 1024, kMaxRepeats = 1000000;
 
-constexpr const char* kExamples =
+constexpr const char* kBenchExamples =
     "Examples:\n"
     "  translution bench op --method translution --grid 7x7 --cls --batch 64\n"
     "  translution bench step --model vit-a/12 --method alpha_translution --image-size 84 \\\n"
@@ -23,26 +23,22 @@ constexpr const char* kExamples =
 
 }  // namespace
 
-BenchFlags::BenchFlags(CLI::App& command, const char* batch_help)
-    : threads_(command.add_option("--threads")
-                   ->type_name("N")
-                   ->description("all that this process may run on, unless given")),
-      repeats_(command.add_option("--repeats")
-                   ->type_name("N")
-                   ->description("as many as fit into 3 seconds, but 5 or more, unless given")) {
+BenchFlags::BenchFlags(Command command, const char* batch_help)
+    : threads_(command.option("--threads", "N", "all that this process may run on, unless given")),
+      repeats_(command.option("--repeats", "N",
+                              "as many as fit into 3 seconds, but 5 or more, unless given")) {
   if (batch_help != nullptr)
-    batch_ = command.add_option("--batch")->type_name("N")->description(
-        fmt::format("{} ({})", batch_help, kBatch));
-  command.add_flag("--json", json_, "print JSON")->disable_flag_override();
+    batch_ = command.option("--batch", "N", fmt::format("{} ({})", batch_help, kBatch));
+  command.flag("--json", json_, "print JSON");
 }
 
 int BenchFlags::threads() const {
-  return static_cast<int>(number_or(usable_cores(), *threads_, kMaxThreads));
+  return static_cast<int>(number_or(usable_cores(), threads_, kMaxThreads));
 }
 
-int64_t BenchFlags::batch() const { return number_or(kBatch, *batch_, kMaxBatch); }
+int64_t BenchFlags::batch() const { return number_or(kBatch, batch_, kMaxBatch); }
 
-int64_t BenchFlags::repeats() const { return number_or(0, *repeats_, kMaxRepeats); }
+int64_t BenchFlags::repeats() const { return number_or(0, repeats_, kMaxRepeats); }
 
 void BenchFlags::show(const Json& json, const std::string& text) const {
   fmt::print("{}", json_ ? json.dump(2) + "\n" : text);
@@ -95,14 +91,13 @@ std::string counted(int64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-void add_bench(CLI::App& program) {
-  auto* command = program.add_subcommand("bench", "How fast: a layer, a step of training, or text");
-  command->require_subcommand(0, 1);
-  command->footer(kExamples);
-  add_bench_op(*command);
-  add_bench_step(*command);
-  add_bench_generate(*command);
-  for (auto* kind : command->get_subcommands({})) kind->group("Commands");
+void add_bench(Command program) {
+  auto command = program.add_command("bench", "How fast: a layer, a step of training, or text");
+  command.takes_a_command();
+  command.footer(kBenchExamples);
+  add_bench_op(command);
+  add_bench_step(command);
+  add_bench_generate(command);
 }
 
 }  // namespace translution::cli

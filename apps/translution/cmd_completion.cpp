@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "commands.h"
@@ -10,7 +11,7 @@
 namespace translution::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kCompletionExamples =
     "Examples:\n"
     "  translution completion bash > /etc/bash_completion.d/translution\n"
     "  translution completion zsh > \"${fpath[1]}/_translution\"";
@@ -107,13 +108,13 @@ std::string script(const CLI::App& program, Shell shell) {
 
 }  // namespace
 
-void add_completion(CLI::App& program) {
-  auto* command = program.add_subcommand("completion", "Completion for a shell, as a script");
+void add_completion(Command program) {
+  auto command = program.add_command("completion", "Completion for a shell, as a script");
   const auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash or zsh")->required();
-  command->footer(kFooter);
-  command->callback([&program, shell] {
-    fmt::print("{}", script(program, parse_name("shell", kShells, *shell)));
+  command.argument("SHELL", *shell, "bash or zsh");
+  command.footer(kCompletionExamples);
+  command.run([program, shell] {
+    fmt::print("{}", script(program.app(), parse_name("shell", kShells, *shell)));
   });
 }
 

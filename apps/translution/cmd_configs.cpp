@@ -12,7 +12,7 @@
 namespace translution::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kConfigsExamples =
     "The paper tells batch sizes and little else, so that lengths and rates are ours.\n"
     "\n"
     "Examples:\n"
@@ -52,13 +52,13 @@ void write_table(const PaperTable& table, const std::string& directory) {
 
 }  // namespace
 
-void add_configs(CLI::App& program) {
-  auto* command =
-      program.add_subcommand("configs", "A configuration file for each row of the paper's tables");
+void add_configs(Command program) {
+  auto command =
+      program.add_command("configs", "A configuration file for each row of the paper's tables");
   const auto directory = std::make_shared<std::string>();
-  command->add_option("DIR", *directory, "where to")->required();
-  command->footer(kFooter);
-  command->callback([directory] {
+  command.argument("DIR", *directory, "where to");
+  command.footer(kConfigsExamples);
+  command.run([directory] {
     for (const auto& name : paper_table_names())
       write_table(paper_table(name), *directory + "/" + name);
   });

@@ -13,7 +13,7 @@
 namespace translution::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kConvertExamples =
     "Files are safetensors; a .pt is read by `python -m translution.convert`. The authors'\n"
     "weights want the model named, best by their name: lor_qkv_tiny/56, or lor_kv_tiny-256 for\n"
     "text. GPT-2 and timm's models tell their sizes themselves. A converted file knows its model:\n"
@@ -27,9 +27,9 @@ constexpr const char* kFooter =
     "  translution convert vit.safetensors ours.safetensors --from timm";
 
 struct ConvertFlags {
-  explicit ConvertFlags(CLI::App& command) : settings(command) {
-    command.add_option("IN", in, "weights to read")->required();
-    command.add_option("OUT", out, "safetensors file to write")->required();
+  explicit ConvertFlags(Command command) : settings(command) {
+    command.argument("IN", in, "weights to read");
+    command.argument("OUT", out, "safetensors file to write");
     settings.add("from", choices(kWeightFormats), "what IN holds (translution)", "Formats");
     settings.add("to", "translution|authors", "what OUT will hold (translution)", "Formats");
     add_model_flags(settings);
@@ -77,11 +77,11 @@ void run_convert(const ConvertFlags& flags) {
 
 }  // namespace
 
-void add_convert(CLI::App& program) {
-  auto* command = program.add_subcommand("convert", "Weights from and to other code");
-  const auto flags = std::make_shared<ConvertFlags>(*command);
-  command->footer(kFooter);
-  command->callback([flags] { run_convert(*flags); });
+void add_convert(Command program) {
+  auto command = program.add_command("convert", "Weights from and to other code");
+  const auto flags = std::make_shared<ConvertFlags>(command);
+  command.footer(kConvertExamples);
+  command.run([flags] { run_convert(*flags); });
 }
 
 }  // namespace translution::cli

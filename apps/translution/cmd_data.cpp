@@ -14,12 +14,12 @@
 namespace translution::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDataExamples =
     "Examples:\n"
     "  translution data text book.txt --out tokens\n"
     "  translution data text --help";
 
-constexpr const char* kTextFooter =
+constexpr const char* kDataTextExamples =
     "The files, one behind the other, become one text. Its last share, from the start of a line "
     "on,\n"
     "is for validation. DIR then holds what nanoGPT reads and writes, train.bin and val.bin with "
@@ -37,46 +37,41 @@ constexpr Named<Kind> kKinds[] = {{Kind::bytes, "bytes", ""}, {Kind::gpt2, "gpt2
 constexpr double kValShare = 0.1;
 
 struct TextFlags {
-  explicit TextFlags(CLI::App& command) {
-    command.add_option("FILE", files, "plain text, as many files as you like")->type_name("");
-    out = option(command, "--out", "DIR", "where the tokens go; made where it is missing");
-    tokenizer = option(command, "--tokenizer", "bytes|gpt2",
+  explicit TextFlags(Command command) {
+    command.argument("FILE", files, "plain text, as many files as you like", /*required=*/false);
+    out = command.option("--out", "DIR", "where the tokens go; made where it is missing");
+    tokenizer =
+        command.option("--tokenizer", "bytes|gpt2",
                        "a token per byte, or GPT-2's byte pairs (gpt2 with --bpe, else bytes)");
-    bpe = option(command, "--bpe", "DIR",
-                 "with GPT-2's encoder.json and vocab.bpe, as scripts/fetch-gpt2-bpe gets them");
-    val_share = option(command, "--val-share", "X",
-                       fmt::format("of the text that is for validation ({})", kValShare));
-  }
-
-  static CLI::Option* option(CLI::App& command, const char* name, const char* wants,
-                             const std::string& help) {
-    return command.add_option(name)->type_name(wants)->description(help);
+    bpe = command.option(
+        "--bpe", "DIR",
+        "with GPT-2's encoder.json and vocab.bpe, as scripts/fetch-gpt2-bpe gets them");
+    val_share = command.option("--val-share", "X",
+                               fmt::format("of the text that is for validation ({})", kValShare));
   }
 
   std::vector<std::string> files;
-  const CLI::Option *out, *tokenizer, *bpe, *val_share;
+  Option out, tokenizer, bpe, val_share;
 };
 
 // ------------------------------------------------------------------------------- options
 
-std::string directory(const CLI::Option& option) {
-  return option.count() > 0 ? value_of(option).text : "";
-}
+std::string directory(const Option& option) { return option.given() ? value_of(option).text : ""; }
 
 Tokenizer chosen_tokenizer(const TextFlags& flags) {
-  const bool has_files = flags.bpe->count() > 0;
-  const Kind kind = flags.tokenizer->count() > 0
-                        ? parse_name("tokenizer", kKinds, value_of(*flags.tokenizer).text)
+  const bool has_files = flags.bpe.given();
+  const Kind kind = flags.tokenizer.given()
+                        ? parse_name("tokenizer", kKinds, value_of(flags.tokenizer).text)
                         : (has_files ? Kind::gpt2 : Kind::bytes);
   require(kind == Kind::gpt2 || !has_files, "--tokenizer bytes and --bpe do not go together");
   require(kind == Kind::bytes || has_files,
           "--tokenizer gpt2 wants --bpe DIR with encoder.json and vocab.bpe; "
           "scripts/fetch-gpt2-bpe DIR gets them");
-  return kind == Kind::gpt2 ? Tokenizer::gpt2(directory(*flags.bpe)) : Tokenizer::bytes();
+  return kind == Kind::gpt2 ? Tokenizer::gpt2(directory(flags.bpe)) : Tokenizer::bytes();
 }
 
-double chosen_share(const CLI::Option& option) {
-  if (option.count() == 0) return kValShare;
+double chosen_share(const Option& option) {
+  if (!option.given()) return kValShare;
   const std::string text = value_of(option).text;
   const char* const end = text.data() + text.size();
   double share = 0;
@@ -128,9 +123,9 @@ std::string table_of(const std::vector<Part>& parts) {
 
 void run_text(const TextFlags& flags) {
   require(!flags.files.empty(), "FILE is missing; wanted one or more files of plain text");
-  require(flags.out->count() > 0, "--out is missing; wanted a directory for the tokens");
-  const double share = chosen_share(*flags.val_share);
-  const std::string out = directory(*flags.out);
+  require(flags.out.given(), "--out is missing; wanted a directory for the tokens");
+  const double share = chosen_share(flags.val_share);
+  const std::string out = directory(flags.out);
   const Tokenizer tokenizer = chosen_tokenizer(flags);
 
   const std::string whole = read_all(flags.files);
@@ -143,7 +138,7 @@ void run_text(const TextFlags& flags) {
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   require(point > 0 && point < text.size(), "the text of ", text.size(),
           " bytes is too short to be split; wanted at least one character on either side");
-  write_token_directory(out, tokenizer, directory(*flags.bpe), parts[0].tokens, parts[1].tokens);
+  write_token_directory(out, tokenizer, directory(flags.bpe), parts[0].tokens, parts[1].tokens);
 
   fmt::print("{}: {} file{}, tokenizer {} ({} tokens), {:.2f} s, {:.1f} MB/s\n\n{}", out,
              flags.files.size(), flags.files.size() == 1 ? "" : "s", tokenizer.name(),
@@ -151,21 +146,20 @@ void run_text(const TextFlags& flags) {
              static_cast<double>(text.size()) / time.count() / 1e6, table_of(parts));
 }
 
-void add_data_text(CLI::App& data) {
-  auto* command = data.add_subcommand("text", "Tokens for a GPT from plain text");
-  const auto flags = std::make_shared<TextFlags>(*command);
-  command->footer(kTextFooter);
-  command->callback([flags] { run_text(*flags); });
+void add_data_text(Command data) {
+  auto command = data.add_command("text", "Tokens for a GPT from plain text");
+  const auto flags = std::make_shared<TextFlags>(command);
+  command.footer(kDataTextExamples);
+  command.run([flags] { run_text(*flags); });
 }
 
 }  // namespace
 
-void add_data(CLI::App& program) {
-  auto* command = program.add_subcommand("data", "Makes data to train on");
-  command->require_subcommand(0, 1);
-  command->footer(kExamples);
-  add_data_text(*command);
-  for (auto* kind : command->get_subcommands({})) kind->group("Commands");
+void add_data(Command program) {
+  auto command = program.add_command("data", "Makes data to train on");
+  command.takes_a_command();
+  command.footer(kDataExamples);
+  add_data_text(command);
 }
 
 }  // namespace translution::cli

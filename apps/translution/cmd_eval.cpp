@@ -16,7 +16,7 @@ namespace translution::cli {
 namespace {
 
 constexpr int64_t kBatch = 256;
-constexpr const char* kFooter =
+constexpr const char* kEvalExamples =
     "RUN is a run directory, a checkpoint, or a directory of checkpoints. The data are those of\n"
     "the run unless said otherwise.\n"
     "\n"
@@ -26,11 +26,11 @@ constexpr const char* kFooter =
     "  translution eval runs/alpha --data mnist:data/mnist";
 
 struct EvalFlags {
-  explicit EvalFlags(CLI::App& command) : settings(command) {
-    command.add_option("RUN", path, "whose model")->required();
+  explicit EvalFlags(Command command) : settings(command) {
+    command.argument("RUN", path, "whose model");
     settings.add(data_settings());
     settings.add("batch", "N", "samples at a time (256)", "Options");
-    command.add_flag("--json", json, "print JSON")->disable_flag_override();
+    command.flag("--json", json, "print JSON");
   }
 
   SettingFlags settings;
@@ -76,11 +76,11 @@ void run_eval(const EvalFlags& flags) {
 
 }  // namespace
 
-void add_eval(CLI::App& program) {
-  auto* command = program.add_subcommand("eval", "How well a trained model does");
-  const auto flags = std::make_shared<EvalFlags>(*command);
-  command->footer(kFooter);
-  command->callback([flags] { run_eval(*flags); });
+void add_eval(Command program) {
+  auto command = program.add_command("eval", "How well a trained model does");
+  const auto flags = std::make_shared<EvalFlags>(command);
+  command.footer(kEvalExamples);
+  command.run([flags] { run_eval(*flags); });
 }
 
 }  // namespace translution::cli

@@ -11,7 +11,7 @@
 namespace translution::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kGenerateExamples =
     "The text appears as it is made. The tokenizer is that of the data the model was trained on.\n"
     "\n"
     "Examples:\n"
@@ -39,8 +39,8 @@ const std::vector<SettingGroup<SamplingOptions>>& sampling_settings() {
 }
 
 struct GenerateFlags {
-  explicit GenerateFlags(CLI::App& command) : settings(command) {
-    command.add_option("RUN", path, "whose model")->required();
+  explicit GenerateFlags(Command command) : settings(command) {
+    command.argument("RUN", path, "whose model");
     settings.add("prompt", "TEXT", "what the text begins with (a line feed)", "Text");
     settings.add("data", "tokens:DIR", "whose tokenizer (that of the run's data)", "Text");
     settings.add("tokens", "N", "how many are made (200)", "Text");
@@ -112,11 +112,11 @@ void run_generate(const GenerateFlags& flags) {
 
 }  // namespace
 
-void add_generate(CLI::App& program) {
-  auto* command = program.add_subcommand("generate", "Text from a trained GPT");
-  const auto flags = std::make_shared<GenerateFlags>(*command);
-  command->footer(kFooter);
-  command->callback([flags] { run_generate(*flags); });
+void add_generate(Command program) {
+  auto command = program.add_command("generate", "Text from a trained GPT");
+  const auto flags = std::make_shared<GenerateFlags>(command);
+  command.footer(kGenerateExamples);
+  command.run([flags] { run_generate(*flags); });
 }
 
 }  // namespace translution::cli

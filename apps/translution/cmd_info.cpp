@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExamples =
+constexpr const char* kInfoExamples =
     "Examples:\n"
     "  translution info --model vit-a/12 --method translution --image-size 84 --channels 1 \\\n"
     "                   --classes 10\n"
@@ -24,19 +24,18 @@ constexpr const char* kExamples =
     "  translution info --paper-table imagenet";
 
 struct InfoFlags {
-  explicit InfoFlags(CLI::App& command) : model(command) {
-    table = command.add_option("--paper-table")
-                ->type_name("NAME")
-                ->description("all rows of a table of the paper, against the counts it prints")
-                ->group("Model");
-    batch = command.add_option("--batch")->type_name("N")->description(
-        "samples per training step, for the memory it takes (1)");
-    command.add_flag("--json", json, "print JSON")->disable_flag_override();
+  explicit InfoFlags(Command command) : model(command) {
+    table =
+        command.option("--paper-table", "NAME",
+                       "all rows of a table of the paper, against the counts it prints", "Model");
+    batch =
+        command.option("--batch", "N", "samples per training step, for the memory it takes (1)");
+    command.flag("--json", json, "print JSON");
   }
 
   ModelFlags model;
-  const CLI::Option* table;
-  const CLI::Option* batch;
+  Option table;
+  Option batch;
   bool json = false;
 };
 
@@ -217,10 +216,10 @@ std::string paper_text(const PaperTable& paper) {
 
 void show_paper_table(const InfoFlags& flags) {
   auto others = flags.model.given();
-  if (flags.batch->count() > 0) others.push_back(flags.batch->get_name());
+  if (flags.batch.given()) others.push_back(flags.batch.name());
   require(others.empty(), "--paper-table and ", others.empty() ? "" : others.front(),
           " do not go together");
-  const auto table = paper_table(value_of(*flags.table).text);
+  const auto table = paper_table(value_of(flags.table).text);
   if (!flags.json) return fmt::print("{}", paper_text(table));
   Json rows;
   for (const auto& row : table.rows) rows.push_back(row_json(row));
@@ -229,7 +228,7 @@ void show_paper_table(const InfoFlags& flags) {
 
 void show_model(const InfoFlags& flags) {
   const auto model = flags.model.read();
-  const int64_t batch = flags.batch->count() > 0 ? value_of(*flags.batch).number() : 1;
+  const int64_t batch = flags.batch.given() ? value_of(flags.batch).number() : 1;
   if (flags.json)
     fmt::print("{}\n", Json::array({model_json(model, batch)}).dump(2));
   else
@@ -238,12 +237,12 @@ void show_model(const InfoFlags& flags) {
 
 }  // namespace
 
-void add_info(CLI::App& program) {
-  auto* command = program.add_subcommand("info", "What a model takes: parameters, FLOPs, memory");
-  const auto flags = std::make_shared<InfoFlags>(*command);
-  command->footer(kExamples);
-  command->callback([flags] {
-    if (flags->table->count() > 0)
+void add_info(Command program) {
+  auto command = program.add_command("info", "What a model takes: parameters, FLOPs, memory");
+  const auto flags = std::make_shared<InfoFlags>(command);
+  command.footer(kInfoExamples);
+  command.run([flags] {
+    if (flags->table.given())
       show_paper_table(*flags);
     else
       show_model(*flags);

@@ -91,12 +91,12 @@ void run_list(bool json) {
 
 }  // namespace
 
-void add_list(CLI::App& program) {
-  auto* command = program.add_subcommand("list", "Methods, architectures and the paper's tables");
+void add_list(Command program) {
+  auto command = program.add_command("list", "Methods, architectures and the paper's tables");
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "print JSON")->disable_flag_override();
-  command->footer("Example:\n  translution list --json");
-  command->callback([json] { run_list(*json); });
+  command.flag("--json", *json, "print JSON");
+  command.footer("Example:\n  translution list --json");
+  command.run([json] { run_list(*json); });
 }
 
 }  // namespace translution::cli

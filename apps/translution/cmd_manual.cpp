@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "commands.h"
 
 namespace translution::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kManualExamples =
     "Example:\n"
     "  translution manual | man -l -";
 
@@ -73,10 +75,10 @@ std::string manual(const CLI::App& program) {
 
 }  // namespace
 
-void add_manual(CLI::App& program) {
-  auto* command = program.add_subcommand("manual", "All of this help as a page for man");
-  command->footer(kFooter);
-  command->callback([&program] { fmt::print("{}", manual(program)); });
+void add_manual(Command program) {
+  auto command = program.add_command("manual", "All of this help as a page for man");
+  command.footer(kManualExamples);
+  command.run([program] { fmt::print("{}", manual(program.app())); });
 }
 
 }  // namespace translution::cli

@@ -16,7 +16,7 @@ namespace translution::cli {
 namespace {
 
 constexpr int64_t kShown = 5;
-constexpr const char* kFooter =
+constexpr const char* kPredictExamples =
     "A model of colour images sees the picture as in evaluation: resized, the middle cropped,\n"
     "normalised. One of digits sees it in grey, fitted to its canvas.\n"
     "\n"
@@ -80,14 +80,14 @@ void run_predict(const PredictFlags& flags) {
 
 }  // namespace
 
-void add_predict(CLI::App& program) {
-  auto* command = program.add_subcommand("predict", "Which class an image belongs to");
+void add_predict(Command program) {
+  auto command = program.add_command("predict", "Which class an image belongs to");
   const auto flags = std::make_shared<PredictFlags>();
-  command->add_option("RUN", flags->path, "whose model")->required();
-  command->add_option("IMAGE", flags->files, "JPEG or PNG files")->required();
-  command->add_flag("--json", flags->json, "print JSON")->disable_flag_override();
-  command->footer(kFooter);
-  command->callback([flags] { run_predict(*flags); });
+  command.argument("RUN", flags->path, "whose model");
+  command.argument("IMAGE", flags->files, "JPEG or PNG files");
+  command.flag("--json", flags->json, "print JSON");
+  command.footer(kPredictExamples);
+  command.run([flags] { run_predict(*flags); });
 }
 
 }  // namespace translution::cli

@@ -10,7 +10,7 @@
 namespace translution::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kReportExamples =
     "One file without anything from outside: curves of all runs in one picture, and for each run\n"
     "the confusion matrix of up to 2,000 samples, images with predictions, what the class token\n"
     "looks at, and the norm of the learned matrices over the grid of offsets.\n"
@@ -21,7 +21,7 @@ constexpr const char* kFooter =
 
 struct ReportFlags {
   std::vector<std::string> runs;
-  const CLI::Option* out = nullptr;
+  Option out;
   bool curves_only = false;
 };
 
@@ -32,24 +32,21 @@ void run_report(const ReportFlags& flags) {
   for (const auto& directory : flags.runs)
     data.runs.push_back(describe_run(directory, !flags.curves_only));
   const std::string out =
-      flags.out->count() > 0 ? value_of(*flags.out).text : flags.runs.front() + "/report.html";
+      flags.out.given() ? value_of(flags.out).text : flags.runs.front() + "/report.html";
   write_file_atomically(out, make_report(data));
   fmt::print("{}\n", out);
 }
 
 }  // namespace
 
-void add_report(CLI::App& program) {
-  auto* command =
-      program.add_subcommand("report", "Pictures of one or more runs, as one HTML file");
+void add_report(Command program) {
+  auto command = program.add_command("report", "Pictures of one or more runs, as one HTML file");
   const auto flags = std::make_shared<ReportFlags>();
-  command->add_option("RUN", flags->runs, "run directories")->required();
-  flags->out = command->add_option("--out")->type_name("FILE")->description(
-      "where to (report.html in the first run)");
-  command->add_flag("--curves-only", flags->curves_only, "do not load the models")
-      ->disable_flag_override();
-  command->footer(kFooter);
-  command->callback([flags] { run_report(*flags); });
+  command.argument("RUN", flags->runs, "run directories");
+  flags->out = command.option("--out", "FILE", "where to (report.html in the first run)");
+  command.flag("--curves-only", flags->curves_only, "do not load the models");
+  command.footer(kReportExamples);
+  command.run([flags] { run_report(*flags); });
 }
 
 }  // namespace translution::cli

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024, kMostSeed = int64_t{1} << 40;
 constexpr double kMostMemory = 1e6;  // GB
-constexpr const char* kFooter =
+constexpr const char* kReproduceExamples =
     "DIR gets results.json, table.md (the paper's figures and ours side by side) and curves/\n"
     "after every evaluation, and report.html after every training. Runs lie in DIR/runs, or\n"
     "where --runs says: tables that share it share trainings. What is finished is not trained\n"
@@ -54,61 +54,53 @@ std::vector<SettingGroup<DataOptions>> data_flags() {
 }
 
 struct ReproduceFlags {
-  explicit ReproduceFlags(CLI::App& command) : settings(command) {
-    command.add_option("TABLE", table, "mnist, imagenet, gpt…; see `translution list`")->required();
-    budget = option(command, "--budget", choices(kBudgets), "how much is spent on it (quick)");
-    rows = option(command, "--rows", "LIST", "as in 1,3-5, vit-a/12 or alpha_translution (all)");
-    seeds = option(command, "--seeds", "LIST", "one row for each, as in 0,1,2 (0)");
-    data = option(command, "--data", "KIND:WHERE", "what to learn from (the budget's)");
-    out = option(command, "--out", "DIR", "where results go");
-    runs = option(command, "--runs", "DIR", "where the trainings lie (DIR/runs)");
-    known = option(command, "--known", "DIR", "results/: what is finished there is taken from it");
-    threads = option(command, "--threads", "N", "all that this process may run on, unless given");
-    memory = option(command, "--memory", "GB", "that --one-step may take (20)");
-    command.add_flag("--dry-run", dry_run, "print the plan with time and memory, and stop")
-        ->disable_flag_override();
-    command
-        .add_flag("--one-step", one_step,
-                  "one step of training at the paper's batch instead, with its memory")
-        ->disable_flag_override();
+  explicit ReproduceFlags(Command command) : settings(command) {
+    command.argument("TABLE", table, "mnist, imagenet, gpt…; see `translution list`");
+    budget = command.option("--budget", choices(kBudgets), "how much is spent on it (quick)");
+    rows = command.option("--rows", "LIST", "as in 1,3-5, vit-a/12 or alpha_translution (all)");
+    seeds = command.option("--seeds", "LIST", "one row for each, as in 0,1,2 (0)");
+    data = command.option("--data", "KIND:WHERE", "what to learn from (the budget's)");
+    out = command.option("--out", "DIR", "where results go");
+    runs = command.option("--runs", "DIR", "where the trainings lie (DIR/runs)");
+    known = command.option("--known", "DIR", "results/: what is finished there is taken from it");
+    threads = command.option("--threads", "N", "all that this process may run on, unless given");
+    memory = command.option("--memory", "GB", "that --one-step may take (20)");
+    command.flag("--dry-run", dry_run, "print the plan with time and memory, and stop");
+    command.flag("--one-step", one_step,
+                 "one step of training at the paper's batch instead, with its memory");
     settings.add(data_flags());
     settings.add(train_flags());
     settings.add("init", choices(kInits), "how weights start (images: authors; text: scaled)",
                  "Model");
   }
 
-  static CLI::Option* option(CLI::App& command, const char* name, const std::string& wants,
-                             const char* help) {
-    return command.add_option(name)->type_name(wants)->description(help);
-  }
-
   SettingFlags settings;
   std::string table;
-  const CLI::Option *budget, *rows, *seeds, *data, *out, *runs, *known, *threads, *memory;
+  Option budget, rows, seeds, data, out, runs, known, threads, memory;
   bool dry_run = false, one_step = false;
 };
 
-std::string text_or(const CLI::Option& option, const std::string& fallback) {
-  return option.count() > 0 ? value_of(option).text : fallback;
+std::string text_or(const Option& option, const std::string& fallback) {
+  return option.given() ? value_of(option).text : fallback;
 }
 
-std::string directory_or(const CLI::Option& option, const std::string& fallback) {
+std::string directory_or(const Option& option, const std::string& fallback) {
   const auto text = text_or(option, fallback);
-  require(!text.empty(), option.get_name(), " wants a directory, got ''");
+  require(!text.empty(), option.name(), " wants a directory, got ''");
   return text;
 }
 
 PlanRequest request_of(const ReproduceFlags& flags) {
   PlanRequest request;
   request.table = paper_table(flags.table).name;  // refuses what is none
-  if (flags.budget->count() > 0) request.budget = value_of(*flags.budget).one_of(kBudgets);
-  if (flags.rows->count() > 0) request.rows = value_of(*flags.rows).words();
-  if (flags.seeds->count() > 0) {
+  if (flags.budget.given()) request.budget = value_of(flags.budget).one_of(kBudgets);
+  if (flags.rows.given()) request.rows = value_of(flags.rows).words();
+  if (flags.seeds.given()) {
     request.seeds.clear();
-    for (const auto& word : value_of(*flags.seeds).words())
+    for (const auto& word : value_of(flags.seeds).words())
       request.seeds.push_back(Value{"--seeds", word}.number(0, kMostSeed));
   }
-  request.data = text_or(*flags.data, "");
+  request.data = text_or(flags.data, "");
   request.settings = flags.settings.given();
   return request;
 }
@@ -116,24 +108,24 @@ PlanRequest request_of(const ReproduceFlags& flags) {
 ReproduceCall call_of(const ReproduceFlags& flags) {
   ReproduceCall call;
   call.request = request_of(flags);
-  require(flags.dry_run || flags.out->count() > 0,
+  require(flags.dry_run || flags.out.given(),
           "--out is missing; wanted a directory for the results");
-  call.out = directory_or(*flags.out, ".");
-  call.runs = directory_or(*flags.runs, call.out + "/runs");
-  if (flags.known->count() > 0) call.known = directory_or(*flags.known, "");
-  call.threads = static_cast<int>(number_or(usable_cores(), *flags.threads, kMaxThreads));
-  if (flags.memory->count() > 0) call.memory_gb = value_of(*flags.memory).real(0, kMostMemory);
+  call.out = directory_or(flags.out, ".");
+  call.runs = directory_or(flags.runs, call.out + "/runs");
+  if (flags.known.given()) call.known = directory_or(flags.known, "");
+  call.threads = static_cast<int>(number_or(usable_cores(), flags.threads, kMaxThreads));
+  if (flags.memory.given()) call.memory_gb = value_of(flags.memory).real(0, kMostMemory);
   return call;
 }
 
 void run_reproduce(const ReproduceFlags& flags) {
-  require(!flags.one_step || flags.budget->count() == 0,
+  require(!flags.one_step || !flags.budget.given(),
           "--one-step takes the paper's batch, which no --budget changes; leave one of them out");
-  require(!flags.one_step || flags.runs->count() == 0,
+  require(!flags.one_step || !flags.runs.given(),
           "--one-step leaves no run behind; leave --runs out");
-  require(!flags.one_step || flags.known->count() == 0,
+  require(!flags.one_step || !flags.known.given(),
           "--known is for trainings; leave it out with --one-step");
-  require(flags.one_step || flags.memory->count() == 0,
+  require(flags.one_step || !flags.memory.given(),
           "--memory is for --one-step; use --accumulate to save memory in training");
   const auto call = call_of(flags);
   if (flags.one_step)
@@ -144,12 +136,12 @@ void run_reproduce(const ReproduceFlags& flags) {
 
 }  // namespace
 
-void add_reproduce(CLI::App& program) {
-  auto* command = program.add_subcommand(
+void add_reproduce(Command program) {
+  auto command = program.add_command(
       "reproduce", "A table of the paper: train its rows, and put both figures side by side");
-  const auto flags = std::make_shared<ReproduceFlags>(*command);
-  command->footer(kFooter);
-  command->callback([flags] { run_reproduce(*flags); });
+  const auto flags = std::make_shared<ReproduceFlags>(command);
+  command.footer(kReproduceExamples);
+  command.run([flags] { run_reproduce(*flags); });
 }
 
 }  // namespace translution::cli

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "model_flags.h"
 #include "results_picture.h"
 #include "translution/core/error.h"
 #include "translution/io/atomic_file.h"
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFooter =
+constexpr const char* kResultsExamples =
     "DIR has results of `translution reproduce`, one file for each table: mnist.json, and\n"
     "beside it mnist/ with the curve of each training. --take lets the rows of an --out of that\n"
     "command join them. In FILE, the lines between <!-- results mnist --> and\n"
@@ -29,7 +30,8 @@ constexpr const char* kFooter =
     "  translution results results README.md docs/reproducing.md --check";
 
 struct ResultsFlags {
-  std::string directory, pictures;
+  std::string directory;
+  Option pictures;
   std::vector<std::string> files, taken;
   bool check = false;
 };
@@ -122,31 +124,26 @@ void run_results(const ResultsFlags& flags) {
   for (const auto& results : all) {
     const auto curves = flags.directory + "/" + results.table;
     check_curves(results, curves, curves + ".json");
-    if (flags.pictures.empty()) continue;
+    if (!flags.pictures.given()) continue;
     const auto picture = results_picture(results, curves);
-    if (!picture.empty()) update(flags.pictures + "/" + results.table + ".svg", picture, flags);
+    if (!picture.empty())
+      update(value_of(flags.pictures).text + "/" + results.table + ".svg", picture, flags);
   }
   for (size_t f = 0; f < documents.size(); ++f) update(flags.files[f], documents[f], flags);
 }
 
 }  // namespace
 
-void add_results(CLI::App& program) {
-  auto* command =
-      program.add_subcommand("results", "Tables of results, written into Markdown files");
+void add_results(Command program) {
+  auto command = program.add_command("results", "Tables of results, written into Markdown files");
   const auto flags = std::make_shared<ResultsFlags>();
-  command->add_option("DIR", flags->directory, "with the results")->required();
-  command->add_option("FILE", flags->files, "to be filled in")->required();
-  command->add_option("--pictures", flags->pictures, "where mnist.svg and the like are written")
-      ->type_name("DIR");
-  command->add_option("--take", flags->taken, "results of `translution reproduce` that join DIR")
-      ->type_name("OUT")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag("--check", flags->check, "change nothing; fail if something would change")
-      ->disable_flag_override();
-  command->footer(kFooter);
-  command->callback([flags] { run_results(*flags); });
+  command.argument("DIR", flags->directory, "with the results");
+  command.argument("FILE", flags->files, "to be filled in");
+  flags->pictures = command.option("--pictures", "DIR", "where mnist.svg and the like are written");
+  command.option("--take", "OUT", flags->taken, "results of `translution reproduce` that join DIR");
+  command.flag("--check", flags->check, "change nothing; fail if something would change");
+  command.footer(kResultsExamples);
+  command.run([flags] { run_results(*flags); });
 }
 
 }  // namespace translution::cli

@@ -18,7 +18,7 @@ namespace translution::cli {
 namespace {
 
 constexpr int64_t kMaxThreads = 1024;
-constexpr const char* kFooter =
+constexpr const char* kTrainExamples =
     "Data: `digits` are drawn by the program itself; `mnist:DIR` is filled by "
     "scripts/fetch-mnist.\n"
     "A run directory holds config.toml, metrics.jsonl, metrics.csv, TensorBoard events and\n"
@@ -35,27 +35,20 @@ constexpr const char* kFooter =
     "auto";
 
 struct TrainFlags {
-  explicit TrainFlags(CLI::App& command) : settings(command) {
+  explicit TrainFlags(Command command) : settings(command) {
     add_model_flags(settings);
     settings.add(data_settings());
     settings.add(train_settings());
     settings.add("threads", "N", "all that this process may run on, unless given", "Run");
-    config = command.add_option("--config")
-                 ->type_name("FILE")
-                 ->description("settings from a TOML file")
-                 ->group("Run");
-    out = command.add_option("--out")
-              ->type_name("RUN")
-              ->description("directory of the run; made if need be")
-              ->group("Run");
-    resume = command.add_option("--resume")
-                 ->type_name("auto")
-                 ->description("go on from the newest whole checkpoint of --out, if there is one")
-                 ->group("Run");
+    config = command.option("--config", "FILE", "settings from a TOML file", "Run");
+    out = command.option("--out", "RUN", "directory of the run; made if need be", "Run");
+    resume =
+        command.option("--resume", "auto",
+                       "go on from the newest whole checkpoint of --out, if there is one", "Run");
   }
 
   SettingFlags settings;
-  const CLI::Option *config, *out, *resume;
+  Option config, out, resume;
 };
 
 // All settings of a run, from defaults, file and command line.
@@ -66,8 +59,8 @@ struct Plan : TrainingSettings {
 
 std::map<std::string, std::string> given_settings(const TrainFlags& flags) {
   auto given = flags.settings.given();
-  if (flags.config->count() == 0) return given;
-  for (const auto& [name, text] : read_config(value_of(*flags.config).text, flags.settings.names()))
+  if (!flags.config.given()) return given;
+  for (const auto& [name, text] : read_config(value_of(flags.config).text, flags.settings.names()))
     given.emplace(name, text);  // unless the command line has it
   return given;
 }
@@ -104,10 +97,10 @@ void check_fit(const ModelOptions& model, const DataSource& source, const std::s
 
 Plan make_plan(const TrainFlags& flags, std::map<std::string, std::string>& given) {
   Plan plan;
-  require(flags.out->count() > 0, "--out is missing; wanted a directory for the run");
-  plan.out = value_of(*flags.out).text;
-  if (flags.resume->count() > 0) {
-    const auto text = value_of(*flags.resume).text;
+  require(flags.out.given(), "--out is missing; wanted a directory for the run");
+  plan.out = value_of(flags.out).text;
+  if (flags.resume.given()) {
+    const auto text = value_of(flags.resume).text;
     require(text == "auto", "--resume wants auto, got '", text, "'");
     plan.resume = true;
   }
@@ -188,11 +181,11 @@ void run_train(const TrainFlags& flags) {
 
 }  // namespace
 
-void add_train(CLI::App& program) {
-  auto* command = program.add_subcommand("train", "Train a model on images, digits or text");
-  const auto flags = std::make_shared<TrainFlags>(*command);
-  command->footer(kFooter);
-  command->callback([flags] { run_train(*flags); });
+void add_train(Command program) {
+  auto command = program.add_command("train", "Train a model on images, digits or text");
+  const auto flags = std::make_shared<TrainFlags>(command);
+  command.footer(kTrainExamples);
+  command.run([flags] { run_train(*flags); });
 }
 
 }  // namespace translution::cli

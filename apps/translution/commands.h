@@ -1,25 +1,27 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <string>
+
+#include "command_line.h"
 
 namespace translution::cli {
 
 // Each adds one command, with its options, to the program.
-void add_bench(CLI::App& program);
-void add_completion(CLI::App& program);
-void add_configs(CLI::App& program);
-void add_convert(CLI::App& program);
-void add_data(CLI::App& program);
-void add_eval(CLI::App& program);
-void add_generate(CLI::App& program);
-void add_info(CLI::App& program);
-void add_list(CLI::App& program);
-void add_manual(CLI::App& program);
-void add_predict(CLI::App& program);
-void add_report(CLI::App& program);
-void add_reproduce(CLI::App& program);
-void add_results(CLI::App& program);
-void add_train(CLI::App& program);
+void add_bench(Command program);
+void add_completion(Command program);
+void add_configs(Command program);
+void add_convert(Command program);
+void add_data(Command program);
+void add_eval(Command program);
+void add_generate(Command program);
+void add_info(Command program);
+void add_list(Command program);
+void add_manual(Command program);
+void add_predict(Command program);
+void add_report(Command program);
+void add_reproduce(Command program);
+void add_results(Command program);
+void add_train(Command program);
 
 // What follows the name of a command in a call: " RUN... [OPTIONS]".
 std::string arguments_of(const CLI::App& app);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
@@ -11,7 +12,7 @@
 namespace translution::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kProgramExamples =
     "Examples:\n"
     "  translution list\n"
     "  translution train --model vit-a/12 --method alpha_translution --out runs/alpha\n"
@@ -140,13 +141,12 @@ void set_up(CLI::App& program) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.set_help_flag("-h,--help", "print this help");
   program.set_version_flag("--version", versions(), "print the versions of program and LibTorch");
-  program.footer(kExamples);
+  program.footer(kProgramExamples);
   program.require_subcommand(0, 1);
   for (const auto add : {add_list, add_info, add_train, add_eval, add_predict, add_generate,
                          add_report, add_reproduce, add_results, add_data, add_convert, add_bench,
                          add_configs, add_completion, add_manual})
-    add(program);
-  for (auto* command : program.get_subcommands({})) command->group("Commands");
+    add(Command(program));
 }
 
 int parse_and_run(CLI::App& program, int argc, char** argv) {

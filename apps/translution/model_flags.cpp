@@ -4,29 +4,26 @@
 
 namespace translution::cli {
 
-Value value_of(const CLI::Option& option) {
-  const Value value{option.get_name(), option.results().front()};
+Value value_of(const Option& option) {
+  const Value value{option.name(), option.text()};
   require(value.text.rfind("--", 0) != 0, value.name, " wants a value, got the option ",
           value.text);
   return value;
 }
 
-int64_t number_or(int64_t fallback, const CLI::Option& option, int64_t most) {
-  return option.count() > 0 ? value_of(option).number(1, most) : fallback;
+int64_t number_or(int64_t fallback, const Option& option, int64_t most) {
+  return option.given() ? value_of(option).number(1, most) : fallback;
 }
 
 void SettingFlags::add(const char* name, const std::string& wants, const std::string& help,
                        const char* group) {
-  options_.emplace_back(name, command_.add_option(std::string("--") + name)
-                                  ->type_name(wants)
-                                  ->description(help)
-                                  ->group(group));
+  options_.emplace_back(name, command_.option(std::string("--") + name, wants, help, group));
 }
 
 std::map<std::string, std::string> SettingFlags::given() const {
   std::map<std::string, std::string> texts;
   for (const auto& [name, option] : options_)
-    if (option->count() > 0) texts[name] = value_of(*option).text;
+    if (option.given()) texts[name] = value_of(option).text;
   return texts;
 }
 
@@ -36,9 +33,7 @@ std::vector<std::string> SettingFlags::names() const {
   return names;
 }
 
-PositionFlags::PositionFlags(CLI::App& command) : flags_(command) {
-  flags_.add(position_settings());
-}
+PositionFlags::PositionFlags(Command command) : flags_(command) { flags_.add(position_settings()); }
 
 Position PositionFlags::read() const {
   ModelOptions model;
@@ -53,7 +48,7 @@ void add_model_flags(SettingFlags& flags) {
   flags.add(model_settings());
 }
 
-ModelFlags::ModelFlags(CLI::App& command) : flags_(command) { add_model_flags(flags_); }
+ModelFlags::ModelFlags(Command command) : flags_(command) { add_model_flags(flags_); }
 
 ModelOptions ModelFlags::read() const { return read_model(flags_.given(), "--"); }
 

@@ -1,24 +1,24 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "command_line.h"
 #include "translution/models/settings.h"
 
 namespace translution::cli {
 
 /// What stands behind an option on the command line. Refuses another option in its place.
-Value value_of(const CLI::Option& option);
+Value value_of(const Option& option);
 
 /// What the option says, 1 to `most`; `fallback` where it does not stand.
-int64_t number_or(int64_t fallback, const CLI::Option& option, int64_t most);
+int64_t number_or(int64_t fallback, const Option& option, int64_t most);
 
 /// The options of a command that stand in tables of settings.
 class SettingFlags {
  public:
-  explicit SettingFlags(CLI::App& command) : command_(command) {}
+  explicit SettingFlags(Command command) : command_(command) {}
 
   void add(const char* name, const std::string& wants, const std::string& help, const char* group);
   template <typename Options>
@@ -34,14 +34,14 @@ class SettingFlags {
   std::vector<std::string> names() const;
 
  private:
-  CLI::App& command_;
-  std::vector<std::pair<std::string, const CLI::Option*>> options_;
+  Command command_;
+  std::vector<std::pair<std::string, Option>> options_;
 };
 
 /// The options of a command that decide a method and its choices.
 class PositionFlags {
  public:
-  explicit PositionFlags(CLI::App& command);
+  explicit PositionFlags(Command command);
   Position read() const;
 
  private:
@@ -51,7 +51,7 @@ class PositionFlags {
 /// The options of a command that decide a model.
 class ModelFlags {
  public:
-  explicit ModelFlags(CLI::App& command);
+  explicit ModelFlags(Command command);
 
   /// The model asked for, checked. Refuses options that its family does not have.
   ModelOptions read() const;

@@ -54,14 +54,14 @@ StepPlan plan_step(const ModelOptions& model, int64_t batch, double memory_gb) {
 }
 
 // A step that is to be taken.
-struct Task {
+struct StepTask {
   const PlanRow* row;
   TrainOptions train;
   StepPlan plan;
   double bytes, seconds;  // as far as can be told
 };
 
-Task make_task(const ReproducePlan& plan, const PlanRow& row, double memory_gb, double sgemm) {
+StepTask make_task(const ReproducePlan& plan, const PlanRow& row, double memory_gb, double sgemm) {
   auto training = plan.trainings[row.figures.front().training];
   training.steps = 1;
   const int64_t batch = training.train.batch;
@@ -71,15 +71,15 @@ Task make_task(const ReproducePlan& plan, const PlanRow& row, double memory_gb, 
           forecast(training, one_batch, sgemm).seconds};
 }
 
-std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan) {
+std::vector<StepTask> make_tasks(const ReproduceCall& call, const ReproducePlan& plan) {
   const double sgemm = sgemm_rate(call.threads);
-  std::vector<Task> tasks;
+  std::vector<StepTask> tasks;
   for (const auto& row : plan.rows) tasks.push_back(make_task(plan, row, call.memory_gb, sgemm));
   return tasks;
 }
 
 // Why a step cannot be taken; nothing where it can.
-std::string too_much(const Task& task, const ReproduceCall& call) {
+std::string too_much(const StepTask& task, const ReproduceCall& call) {
   if (task.bytes > 1e9 * call.memory_gb)
     return fmt::format("more than --memory, {} GB", call.memory_gb);
   if (task.bytes > static_cast<double>(machine_bytes()))
@@ -88,7 +88,7 @@ std::string too_much(const Task& task, const ReproduceCall& call) {
   return "";
 }
 
-void print_tasks(const ReproduceCall& call, const std::vector<Task>& tasks) {
+void print_tasks(const ReproduceCall& call, const std::vector<StepTask>& tasks) {
   Table table({{"row", Align::right},
                {"model"},
                {"method"},
@@ -109,7 +109,7 @@ void print_tasks(const ReproduceCall& call, const std::vector<Task>& tasks) {
   std::fflush(stdout);
 }
 
-void require_all_fit(const ReproduceCall& call, const std::vector<Task>& tasks) {
+void require_all_fit(const ReproduceCall& call, const std::vector<StepTask>& tasks) {
   for (const auto& task : tasks)
     ensure(too_much(task, call).empty(), task.row->model.name(), " with ",
            name_of(kMethods, task.row->model.position.method), ": a step takes ",
@@ -125,7 +125,7 @@ Batch random_batch(const ModelOptions& model, int64_t batch) {
           torch::randint(model.classes, {batch}, torch::kLong)};
 }
 
-void require_fits(const DataSource& source, const Task& task, const std::string& name) {
+void require_fits(const DataSource& source, const StepTask& task, const std::string& name) {
   const auto& model = task.row->model;
   require(model.family == Family::gpt
               ? source.vocabulary > 0 && source.vocabulary <= model.vocabulary
@@ -137,14 +137,14 @@ void require_fits(const DataSource& source, const Task& task, const std::string&
 }
 
 // Nothing where no data is named: random numbers do.
-std::optional<DataSource> open_for(const ReproduceCall& call, const std::vector<Task>& tasks) {
+std::optional<DataSource> open_for(const ReproduceCall& call, const std::vector<StepTask>& tasks) {
   if (call.request.data.empty()) return std::nullopt;
   auto source = open_data(data_of(call.request));
   for (const auto& task : tasks) require_fits(source, task, call.request.data);
   return source;
 }
 
-Batch batch_of(const std::optional<DataSource>& source, const Task& task) {
+Batch batch_of(const std::optional<DataSource>& source, const StepTask& task) {
   if (!source) return random_batch(task.row->model, task.plan.batch);
   BatchOrder order(source->train->size(), training_order(task.plan.batch, 0));
   return source->train->load(*order.next());
@@ -196,7 +196,8 @@ void update(std::vector<torch::Tensor>& parameters, std::vector<Moments>& moment
   }
 }
 
-void measure_step(const std::optional<DataSource>& source, const Task& task, StepResult& result) {
+void measure_step(const std::optional<DataSource>& source, const StepTask& task,
+                  StepResult& result) {
   torch::manual_seed(Random({task.row->seed}).bits());
   Network network(task.row->model);
   const auto batch = batch_of(source, task);
@@ -211,7 +212,7 @@ void measure_step(const std::optional<DataSource>& source, const Task& task, Ste
 }
 
 StepResult take_step(const ReproduceCall& call, const PaperTable& table,
-                     const std::optional<DataSource>& source, const Task& task) {
+                     const std::optional<DataSource>& source, const StepTask& task) {
   StepResult result;
   static_cast<RowName&>(result) = name_row(table, *task.row);
   const auto peak = peak_bytes([&] { measure_step(source, task, result); });
