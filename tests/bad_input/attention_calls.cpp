@@ -10,7 +10,7 @@
 namespace translution {
 namespace {
 
-constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+constexpr int64_t kHugeRun = std::numeric_limits<int64_t>::max();
 
 struct Call {
   AttentionTerms terms;
@@ -214,10 +214,10 @@ std::vector<WrongCall> wrong_runs() {
       {"a run that leaves the tokens", with_run({0, 0, 3, 0, 3, 1, 1}),
        "attention: the run that starts at pair (3, 0) with length 3 leaves the 5 query rows or the "
        "5 tokens; build the offset table for this input"},
-      {"a run whose end overflows", with_run({0, 0, kHuge, 0, 2, 1, 1}),
+      {"a run whose end overflows", with_run({0, 0, kHugeRun, 0, 2, 1, 1}),
        "attention: the run that starts at pair (9223372036854775807, 0) with length 2 leaves the 5 "
        "query rows or the 5 tokens; build the offset table for this input"},
-      {"a run of overflowing length", with_run({0, 0, 0, 0, kHuge, 1, 1}),
+      {"a run of overflowing length", with_run({0, 0, 0, 0, kHugeRun, 1, 1}),
        "attention: the run that starts at pair (0, 0) with length 9223372036854775807 leaves the 5 "
        "query rows or the 5 tokens; build the offset table for this input"},
       {"a run with a negative slot", with_run({-1, 0, 0, 0, 1, 1, 1}),

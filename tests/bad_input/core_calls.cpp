@@ -9,7 +9,7 @@
 namespace translution {
 namespace {
 
-constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+constexpr int64_t kHugeGrid = std::numeric_limits<int64_t>::max();
 
 // A position with one choice changed, checked.
 template <typename Choose>
@@ -39,7 +39,7 @@ std::vector<WrongCall> wrong_tables() {
        "can hold"},
       {"a grid whose product overflows",
        [] {
-         OffsetTable({{kHuge, kHuge, 2}});
+         OffsetTable({{kHugeGrid, kHugeGrid, 2}});
        },
        "offsets: the grid 9223372036854775807x9223372036854775807x2 has more than 65535 tokens, "
        "the most that a table of all pairs can hold"},
@@ -72,7 +72,7 @@ std::vector<WrongCall> wrong_relations() {
   return {
       {"a relation without tokens", [] { OffsetTable::from_relation({}, 0, 1); },
        "relation: wanted 1 to 65535 tokens, got 0"},
-      {"a relation of too many tokens", [] { OffsetTable::from_relation({0}, kHuge, 1); },
+      {"a relation of too many tokens", [] { OffsetTable::from_relation({0}, kHugeGrid, 1); },
        "relation: wanted 1 to 65535 tokens, got 9223372036854775807"},
       {"a relation that is not square",
        [] {

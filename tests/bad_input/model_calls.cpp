@@ -8,7 +8,7 @@
 namespace translution {
 namespace {
 
-constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+constexpr int64_t kHugeSize = std::numeric_limits<int64_t>::max();
 
 std::function<void()> naming(const std::string& name) {
   return [name] { ModelOptions::named(name); };
@@ -79,7 +79,7 @@ std::vector<WrongCall> wrong_sizes() {
        "model: wanted dim of 1 to 1073741824, got -1"},
       {"a model of no heads", checking([](auto& o) { o.architecture.heads = 0; }),
        "model: wanted heads of 1 to 1073741824, got 0"},
-      {"a model of overflowing heads", checking([](auto& o) { o.architecture.heads = kHuge; }),
+      {"a model of overflowing heads", checking([](auto& o) { o.architecture.heads = kHugeSize; }),
        "model: wanted heads of 1 to 1073741824, got 9223372036854775807"},
       {"a model without an MLP", checking([](auto& o) { o.architecture.mlp_dim = 0; }),
        "model: wanted mlp_dim of 1 to 1073741824, got 0"},

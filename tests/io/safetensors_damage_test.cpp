@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"

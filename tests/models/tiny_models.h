@@ -58,8 +58,7 @@ template <typename Model>
 std::pair<double, double> descend(Model& model, const at::Tensor& input, const at::Tensor& target) {
   const auto loss = [&] {
     const auto logits = model->forward(input);
-    return torch::nn::functional::cross_entropy(logits.reshape({-1, logits.size(-1)}),
-                                                target.reshape({-1}));
+    return at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), target.reshape({-1}));
   };
   double first = 0;
   for (int step = 0; step < 10; ++step) {

@@ -23,7 +23,7 @@ AttentionOptions tiny_text(const Position& position) {
   return AttentionOptions(6).heads(3).dim_head(4).grid({7}).causal(true).position(position);
 }
 
-Attention build(const AttentionOptions& options) {
+Attention build_layer(const AttentionOptions& options) {
   torch::manual_seed(kSeed);
   Attention layer(options);
   layer->to(torch::kDouble);
@@ -42,7 +42,7 @@ NamedShapes shapes_of(torch::nn::Module& module) {
   return shapes;
 }
 
-NamedShapes shapes_of(const Position& position) { return shapes_of(*build(tiny(position))); }
+NamedShapes shapes_of(const Position& position) { return shapes_of(*build_layer(tiny(position))); }
 
 // The parameters named, and the output projection that every layer has.
 NamedShapes with_output(NamedShapes shapes) {
@@ -127,14 +127,14 @@ void expect_fills(const at::Tensor& weight, double bound, const std::string& nam
 }
 
 TEST(Init, ScaledBoundsEveryMatrixByItsInputs) {
-  const auto layer = build(tiny(of(Method::alpha_translution)));
+  const auto layer = build_layer(tiny(of(Method::alpha_translution)));
   for (const auto& spec : attention_parameters(layer->options))
     expect_fills(layer->named_parameters()[spec.name], 1 / std::sqrt(spec.shape.end()[-2]),
                  spec.name);
 }
 
 TEST(Init, AuthorsBoundsTablesByInputsTimesOutputs) {
-  const auto layer = build(tiny(of(Method::alpha_translution)).init(Init::authors));
+  const auto layer = build_layer(tiny(of(Method::alpha_translution)).init(Init::authors));
   for (const auto& spec : attention_parameters(layer->options)) {
     const double in = spec.shape.end()[-2], out = spec.shape.end()[-1];
     expect_fills(layer->named_parameters()[spec.name],
@@ -147,13 +147,13 @@ TEST(Init, VectorsPerOffsetStartSmall) {
     const auto method = name[0] == 'k'   ? Method::relative_key
                         : name[0] == 'v' ? Method::relative_value
                                          : Method::relative_bias;
-    const auto weight = build(tiny(of(method)))->named_parameters()[name];
+    const auto weight = build_layer(tiny(of(method)))->named_parameters()[name];
     EXPECT_NEAR(weight.std().item<double>(), 0.02, 0.006) << name;
   }
 }
 
 TEST(Init, TheGateStartsOpenAndThePositionalAttentionLocal) {
-  const auto parameters = build(tiny(of(Method::gated_position)))->named_parameters();
+  const auto parameters = build_layer(tiny(of(Method::gated_position)))->named_parameters();
   EXPECT_TRUE(parameters["gate"].eq(1).all().item<bool>());
   EXPECT_TRUE(parameters["position_weight"][0].eq(-1).all().item<bool>());
 }
@@ -164,7 +164,7 @@ TEST(AttentionForward, OfSomeRowsAreThoseRowsOfTheWhole) {
   const auto rows = torch::tensor({3, 0, 5, 3}, torch::kLong);
   for (const auto& [name, position] : every_position()) {
     for (const auto& options : {tiny(position), tiny_text(position)}) {
-      auto layer = build(options);
+      auto layer = build_layer(options);
       const auto x = random_input(7);
       const auto [whole, map] = layer->forward_with_map(x);
       const auto [some, map_of_some] = layer->forward_with_map(x, rows);
@@ -179,7 +179,7 @@ TEST(AttentionForward, OfSomeRowsAreThoseRowsOfTheWhole) {
 
 TEST(AttentionForward, OfACausalLayerDoesNotSeeLaterTokens) {
   for (const auto& [name, position] : every_position()) {
-    auto layer = build(tiny_text(position));
+    auto layer = build_layer(tiny_text(position));
     const auto x = random_input(7);
     auto changed = x.clone();
     changed.narrow(1, 4, 3).normal_();
@@ -208,7 +208,7 @@ TEST(AttentionForward, AndGradientsAreTheSameBitsForAnyWorkspace) {
 
 TEST(AttentionForward, TakesAnEmptyBatch) {
   for (const auto& [name, position] : every_method()) {
-    auto layer = build(tiny(position));
+    auto layer = build_layer(tiny(position));
     EXPECT_EQ(layer(torch::zeros({0, 7, 6}, torch::kDouble)).sizes(), (Shape{0, 7, 6})) << name;
   }
 }
@@ -218,15 +218,15 @@ TEST(AttentionForward, OfTheNamedLayersIsThatOfTheirMethods) {
   torch::manual_seed(kSeed);
   Translution full(tiny());
   full->to(torch::kDouble);
-  EXPECT_TRUE(same_bits(full(x), build(tiny(of(Method::translution)))(x)));
+  EXPECT_TRUE(same_bits(full(x), build_layer(tiny(of(Method::translution)))(x)));
   torch::manual_seed(kSeed);
   AlphaTranslution alpha(tiny());
   alpha->to(torch::kDouble);
-  EXPECT_TRUE(same_bits(alpha(x), build(tiny(of(Method::alpha_translution)))(x)));
+  EXPECT_TRUE(same_bits(alpha(x), build_layer(tiny(of(Method::alpha_translution)))(x)));
 }
 
 TEST(AttentionMap, OfAGateIsTheMixtureOfContentAndPosition) {
-  auto layer = build(tiny(of(Method::gated_position)));
+  auto layer = build_layer(tiny(of(Method::gated_position)));
   const auto x = random_input(7);
   const auto p = layer->named_parameters();
   {
@@ -256,7 +256,7 @@ TEST(AttentionMap, OfAGateIsTheMixtureOfContentAndPosition) {
 }
 
 TEST(AttentionMap, OfAConvolutionIsOneInTheWindow) {
-  const auto map = build(tiny_text(of(Method::convolution)))->forward_with_map(random_input(7));
+  const auto map = build_layer(tiny_text(of(Method::convolution)))->forward_with_map(random_input(7));
   const auto ones = torch::ones({7, 7}, torch::kDouble);
   EXPECT_TRUE(same_bits(map.second, ones.tril().triu(-1).expand({2, 3, 7, 7})));
 }
@@ -275,9 +275,9 @@ TEST(AttentionRelation, ThatEqualsAGridComputesTheSame) {
   for (const auto& [name, position] : every_position()) {
     if (!position.uses_offsets() || position.rotates() || position.method == Method::gated_position)
       continue;
-    auto layer = build(tiny(position));
+    auto layer = build_layer(tiny(position));
     auto options = tiny(position).grid({}).cls(false);
-    auto related = build(options.relation(as_relation(*layer->offsets())));
+    auto related = build_layer(options.relation(as_relation(*layer->offsets())));
     EXPECT_EQ(related->offsets(), related->options.relation()) << name;
     const auto x = random_input(7);
     EXPECT_TRUE(agree(related(x), layer(x))) << name;
@@ -289,7 +289,7 @@ TEST(AttentionRelation, LeavesOutLaterTokensWhereTheLayerIsCausal) {
       OffsetTable::from_relation(std::vector<int64_t>(25, 0), 5, 1));
   for (const Method method : {Method::translution, Method::convolution}) {
     auto options = tiny(of(method)).grid({}).cls(false).causal(true).relation(all);
-    const auto [out, map] = build(options)->forward_with_map(random_input(5));
+    const auto [out, map] = build_layer(options)->forward_with_map(random_input(5));
     EXPECT_EQ(map.triu(1).count_nonzero().item<int64_t>(), 0) << name_of(kMethods, method);
     EXPECT_GT(map.tril().count_nonzero().item<int64_t>(), 0) << name_of(kMethods, method);
   }
@@ -299,7 +299,7 @@ TEST(AttentionRelation, LeavesOutLaterTokensWhereTheLayerIsCausal) {
 
 TEST(AttentionDropout, ChangesTheOutputInTrainingButNotTheMap) {
   for (const auto& [name, position] : every_method()) {
-    auto layer = build(tiny(position).dropout(0.5));
+    auto layer = build_layer(tiny(position).dropout(0.5));
     const auto x = random_input(7);
     layer->eval();
     const auto [calm, map] = layer->forward_with_map(x);
@@ -314,7 +314,7 @@ TEST(AttentionDropout, ChangesTheOutputInTrainingButNotTheMap) {
 
 TEST(AttentionClone, ComputesTheSameFromWeightsOfItsOwn) {
   for (const auto& [name, position] : every_position()) {
-    auto layer = build(tiny(position));
+    auto layer = build_layer(tiny(position));
     const auto x = random_input(7);
     const auto copy = std::dynamic_pointer_cast<AttentionImpl>(layer->clone());
     ASSERT_TRUE(copy) << name;
@@ -335,9 +335,9 @@ void copy_weights(const Attention& from, Attention& to) {
 
 TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
   auto free =
-      build(AttentionOptions(6).heads(3).dim_head(4).position(of(Method::self_attention_no_pos)));
+      build_layer(AttentionOptions(6).heads(3).dim_head(4).position(of(Method::self_attention_no_pos)));
   for (const int64_t tokens : {1, 7, 12}) {
-    auto bound = build(AttentionOptions(6).heads(3).dim_head(4).grid({tokens}).position(
+    auto bound = build_layer(AttentionOptions(6).heads(3).dim_head(4).grid({tokens}).position(
         of(Method::self_attention_no_pos)));
     copy_weights(free, bound);
     const auto x = random_input(tokens);
@@ -349,8 +349,8 @@ TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
 TEST(AttentionWithBias, IsTheOneWithAConstantChannel) {
   for (const auto method : {Method::self_attention, Method::rotary, Method::relative_key}) {
     const auto options = tiny(of(method)).dim_head(8);
-    auto biased = build(AttentionOptions(options).qkv_bias(true));
-    auto wider = build(AttentionOptions(options).dim(7));
+    auto biased = build_layer(AttentionOptions(options).qkv_bias(true));
+    auto wider = build_layer(AttentionOptions(options).dim(7));
     torch::NoGradGuard no_grad;
     for (const std::string role : {"query", "key", "value"}) {
       auto bias = biased->named_parameters()[role + "_bias"];

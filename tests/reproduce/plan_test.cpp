@@ -9,9 +9,9 @@
 namespace translution {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 const DataFacts kDigits{60000, 10000, 1, 10, {84, 84}, 0};
 

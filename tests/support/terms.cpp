@@ -9,7 +9,7 @@ namespace translution::testing {
 namespace {
 
 constexpr double kScale = 0.6;
-constexpr int64_t kContent = 3, kRelative = 2, kChannels = 3;  // widths per head; features
+constexpr int64_t kContent = 3, kRelativeWidth = 2, kChannels = 3;  // widths per head; features
 
 const char* name(Side side) {
   static const char* const names[] = {"none", "matrices", "features", "vectors"};
@@ -62,7 +62,7 @@ TermsCase::TermsCase(TermsConfig config) : config_(std::move(config)) {
     inputs_[name] = normal(shape, random);
   };
   const auto add_side = [&](const std::string& role, Side side, int64_t tokens) {
-    const int64_t width = H * kRelative;
+    const int64_t width = H * kRelativeWidth;
     if (side == Side::matrices) add("rel_" + role, {B, tokens, kChannels});
     if (side == Side::matrices) add("table_" + role, {M, kChannels, width});
     if (side == Side::features) add("rel_" + role, {B, tokens, width});

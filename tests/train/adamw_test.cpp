@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adamw.h>
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <limits>

@@ -12,23 +12,25 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kDim = 128, kHeads = 2, kHidden = 96, kDepth = 2;
+constexpr int64_t kBaselineDim = 128, kBaselineHeads = 2, kBaselineHidden = 96, kBaselineDepth = 2;
 
 at::Tensor numbers(at::IntArrayRef shape) { return at::randn(shape, at::kDouble) / 8; }
 
 void add_norm(NamedTensors& t, const std::string& name) {
-  t[name + ".weight"] = numbers({kDim}) + 1;
-  t[name + ".bias"] = numbers({kDim});
+  t[name + ".weight"] = numbers({kBaselineDim}) + 1;
+  t[name + ".bias"] = numbers({kBaselineDim});
 }
 
 at::Tensor norm(const NamedTensors& t, const std::string& name, const at::Tensor& x, double eps) {
-  return at::layer_norm(x, {kDim}, t.at(name + ".weight"), t.at(name + ".bias"), eps);
+  return at::layer_norm(x, {kBaselineDim}, t.at(name + ".weight"), t.at(name + ".bias"), eps);
 }
 
 // qkv [B,N,3*dim] to [B,N,dim].
 at::Tensor attend(const at::Tensor& qkv, bool causal) {
-  const auto parts = qkv.unflatten(-1, {3, kHeads, -1}).permute({2, 0, 3, 1, 4});  // [3,B,H,N,D]
-  auto scores = parts[0].matmul(parts[1].transpose(-1, -2)) / std::sqrt(double(kDim / kHeads));
+  const auto parts =
+      qkv.unflatten(-1, {3, kBaselineHeads, -1}).permute({2, 0, 3, 1, 4});  // [3,B,H,N,D]
+  auto scores = parts[0].matmul(parts[1].transpose(-1, -2)) /
+                std::sqrt(double(kBaselineDim / kBaselineHeads));
   const int64_t N = scores.size(-1);
   if (causal) scores = scores.masked_fill(at::ones({N, N}).tril() == 0, -INFINITY);
   return scores.softmax(-1).matmul(parts[2]).transpose(1, 2).flatten(2);
@@ -43,16 +45,16 @@ NamedTensors random_gpt2() {
     t[name + ".weight"] = numbers({in, out});
     t[name + ".bias"] = numbers({out});
   };
-  t["wte.weight"] = numbers({30, kDim});
-  t["wpe.weight"] = numbers({12, kDim});
-  for (int64_t layer = 0; layer < kDepth; ++layer) {
+  t["wte.weight"] = numbers({30, kBaselineDim});
+  t["wpe.weight"] = numbers({12, kBaselineDim});
+  for (int64_t layer = 0; layer < kBaselineDepth; ++layer) {
     const std::string h = join("h.", layer, ".");
     add_norm(t, h + "ln_1");
-    conv1d(h + "attn.c_attn", kDim, 3 * kDim);
-    conv1d(h + "attn.c_proj", kDim, kDim);
+    conv1d(h + "attn.c_attn", kBaselineDim, 3 * kBaselineDim);
+    conv1d(h + "attn.c_proj", kBaselineDim, kBaselineDim);
     add_norm(t, h + "ln_2");
-    conv1d(h + "mlp.c_fc", kDim, kHidden);
-    conv1d(h + "mlp.c_proj", kHidden, kDim);
+    conv1d(h + "mlp.c_fc", kBaselineDim, kBaselineHidden);
+    conv1d(h + "mlp.c_proj", kBaselineHidden, kBaselineDim);
   }
   add_norm(t, "ln_f");
   return t;
@@ -63,7 +65,7 @@ at::Tensor gpt2(const NamedTensors& t, const at::Tensor& tokens) {
     return x.matmul(t.at(name + ".weight")) + t.at(name + ".bias");
   };
   auto x = t.at("wte.weight").index({tokens}) + t.at("wpe.weight").narrow(0, 0, tokens.size(1));
-  for (int64_t layer = 0; layer < kDepth; ++layer) {
+  for (int64_t layer = 0; layer < kBaselineDepth; ++layer) {
     const std::string h = join("h.", layer, ".");
     const auto qkv = conv1d(h + "attn.c_attn", norm(t, h + "ln_1", x, 1e-5));
     x = x + conv1d(h + "attn.c_proj", attend(qkv, /*causal=*/true));
@@ -119,22 +121,22 @@ NamedTensors random_timm(bool qkv_bias = true) {
     t[name + ".weight"] = numbers({out, in});
     t[name + ".bias"] = numbers({out});
   };
-  t["cls_token"] = numbers({1, 1, kDim});
-  t["pos_embed"] = numbers({1, kSide * kSide + 1, kDim});
-  t["patch_embed.proj.weight"] = numbers({kDim, kChannels, kPatch, kPatch});
-  t["patch_embed.proj.bias"] = numbers({kDim});
-  for (int64_t layer = 0; layer < kDepth; ++layer) {
+  t["cls_token"] = numbers({1, 1, kBaselineDim});
+  t["pos_embed"] = numbers({1, kSide * kSide + 1, kBaselineDim});
+  t["patch_embed.proj.weight"] = numbers({kBaselineDim, kChannels, kPatch, kPatch});
+  t["patch_embed.proj.bias"] = numbers({kBaselineDim});
+  for (int64_t layer = 0; layer < kBaselineDepth; ++layer) {
     const std::string block = join("blocks.", layer, ".");
     add_norm(t, block + "norm1");
-    linear(block + "attn.qkv", kDim, 3 * kDim);
+    linear(block + "attn.qkv", kBaselineDim, 3 * kBaselineDim);
     if (!qkv_bias) t.erase(block + "attn.qkv.bias");
-    linear(block + "attn.proj", kDim, kDim);
+    linear(block + "attn.proj", kBaselineDim, kBaselineDim);
     add_norm(t, block + "norm2");
-    linear(block + "mlp.fc1", kDim, kHidden);
-    linear(block + "mlp.fc2", kHidden, kDim);
+    linear(block + "mlp.fc1", kBaselineDim, kBaselineHidden);
+    linear(block + "mlp.fc2", kBaselineHidden, kBaselineDim);
   }
   add_norm(t, "norm");
-  linear("head", kDim, 7);
+  linear("head", kBaselineDim, 7);
   return t;
 }
 
@@ -147,7 +149,7 @@ at::Tensor timm_vit(const NamedTensors& t, const at::Tensor& image) {
                .flatten(2)
                .transpose(1, 2);
   x = at::cat({t.at("cls_token").expand({x.size(0), -1, -1}), x}, 1) + t.at("pos_embed");
-  for (int64_t layer = 0; layer < kDepth; ++layer) {
+  for (int64_t layer = 0; layer < kBaselineDepth; ++layer) {
     const std::string block = join("blocks.", layer, ".");
     const auto qkv = linear(block + "attn.qkv", norm(t, block + "norm1", x, 1e-6));
     x = x + linear(block + "attn.proj", attend(qkv, /*causal=*/false));
@@ -185,14 +187,14 @@ TEST(Gpt2, WhatDoesNotFitIsNamed) {
     tensors[name] = tensor;
     return refusal([&] { from_gpt2(tensors, "model.safetensors"); });
   };
-  EXPECT_EQ(with("lm_head.weight", numbers({30, kDim})),
+  EXPECT_EQ(with("lm_head.weight", numbers({30, kBaselineDim})),
             "model.safetensors: 'lm_head.weight' differs from 'wte.weight'; GPT-2 ties the two");
   EXPECT_EQ(
       with("wte.weight", numbers({30, 100})),
       "model.safetensors: GPT-2 has heads of 64 channels; 100 channels do not split into such");
   EXPECT_THAT(with("h.1.ln_1.bias", numbers({64})),
               HasSubstr("'h.1.ln_1.bias' is [64], wanted [128]"));
-  EXPECT_THAT(with("score.weight", numbers({2, kDim})),
+  EXPECT_THAT(with("score.weight", numbers({2, kBaselineDim})),
               HasSubstr("'score.weight' [2, 128] has no place in this model"));
   EXPECT_EQ(refusal([] { from_gpt2(random_timm(), "vit.safetensors"); }),
             "vit.safetensors: 'wte.weight' is missing; these are not the weights of such a model");
@@ -204,13 +206,14 @@ TEST(Timm, WhatDoesNotFitIsNamed) {
     tensors[name] = tensor;
     return refusal([&] { from_timm(tensors, "vit.safetensors"); });
   };
-  EXPECT_EQ(with("dist_token", numbers({1, 1, kDim})),
+  EXPECT_EQ(with("dist_token", numbers({1, 1, kBaselineDim})),
             "vit.safetensors: 'dist_token' belongs to a model with a distillation token, which our "
             "ViT does not have");
-  EXPECT_THAT(with("blocks.0.ls1.gamma", numbers({kDim})), HasSubstr("layer scale"));
+  EXPECT_THAT(with("blocks.0.ls1.gamma", numbers({kBaselineDim})), HasSubstr("layer scale"));
   EXPECT_THAT(with("blocks.0.attn.q_norm.weight", numbers({64})), HasSubstr("norms of queries"));
-  EXPECT_THAT(with("pos_embed", numbers({1, 9, kDim})), HasSubstr("not those of a square image"));
-  EXPECT_THAT(with("norm.weight", at::ones({kDim}, at::kLong)),
+  EXPECT_THAT(with("pos_embed", numbers({1, 9, kBaselineDim})),
+              HasSubstr("not those of a square image"));
+  EXPECT_THAT(with("norm.weight", at::ones({kBaselineDim}, at::kLong)),
               HasSubstr("'norm.weight' must hold floating-point numbers, got Long"));
 }
 

@@ -4,9 +4,16 @@
 #include <optional>
 #include <vector>
 
-#include "translution/data/dataset.h"
-
 namespace translution {
+
+/// Which samples a batch has. Whatever is random in it is drawn from the set's seed, the epoch and
+/// the sample (or the index, for what concerns the batch as a whole), so that every worker makes
+/// the same batch.
+struct BatchPlan {
+  int64_t epoch = 0;
+  int64_t index = 0;  ///< of the batch in its epoch
+  std::vector<int64_t> samples;
+};
 
 struct BatchOrderOptions {
   int64_t batch = 256;  ///< samples

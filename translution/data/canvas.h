@@ -5,20 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "translution/core/names.h"
 #include "translution/data/dataset.h"
 #include "translution/data/labelled_images.h"
+#include "translution/data/options.h"
 
 namespace translution {
-
-/// Where an image lies on its canvas.
-enum class Placement { still, moved, fresh };
-
-inline constexpr Named<Placement> kPlacements[] = {
-    {Placement::still, "static", "in the middle"},
-    {Placement::moved, "dynamic", "anywhere; each image has a place of its own"},
-    {Placement::fresh, "fresh", "anywhere, somewhere else in every epoch"},
-};
 
 struct CanvasOptions {
   int64_t rows = 84;  ///< at least those of the images

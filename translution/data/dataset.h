@@ -6,21 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "translution/data/batch_order.h"
+
 namespace translution {
 
 /// Images with classes, or windows of text with what comes next.
 struct Batch {
   torch::Tensor input;   ///< float [B,channels,rows,cols], or int64 tokens [B,n]
   torch::Tensor target;  ///< int64 [B] or [B,n]; float [B,classes] where images are mixed
-};
-
-/// Which samples a batch has. Whatever is random in it is drawn from the set's seed, the epoch and
-/// the sample (or the index, for what concerns the batch as a whole), so that every worker makes
-/// the same batch.
-struct BatchPlan {
-  int64_t epoch = 0;
-  int64_t index = 0;  ///< of the batch in its epoch
-  std::vector<int64_t> samples;
 };
 
 class Dataset {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "translution/core/settings.h"
-#include "translution/data/sources.h"
+#include "translution/data/options.h"
 
 namespace translution {
 

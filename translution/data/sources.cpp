@@ -6,6 +6,7 @@
 
 #include "translution/core/error.h"
 #include "translution/core/random.h"
+#include "translution/data/canvas.h"
 #include "translution/data/digits.h"
 #include "translution/data/image_folder.h"
 #include "translution/data/tokens.h"

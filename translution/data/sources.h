@@ -1,46 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "translution/core/names.h"
-#include "translution/data/canvas.h"
 #include "translution/data/dataset.h"
+#include "translution/data/options.h"
 
 namespace translution {
-
-/// Where data comes from: what stands before the colon in "mnist:DIR".
-enum class DataKind { digits, mnist, idx, images, tokens, text };
-
-inline constexpr Named<DataKind> kDataKinds[] = {
-    {DataKind::digits, "digits",
-     "handwritten-looking digits that the program draws; digits:N: so many"},
-    {DataKind::mnist, "mnist", "mnist:DIR: MNIST or Fashion-MNIST, images of 28x28"},
-    {DataKind::idx, "idx", "idx:DIR: other images in files of the same names and format"},
-    {DataKind::images, "images",
-     "images:DIR: train/CLASS/*.jpg|png and val/CLASS/…, as ImageNet is kept"},
-    {DataKind::tokens, "tokens",
-     "tokens:DIR: text, as `translution data text` or nanoGPT keeps it"},
-    {DataKind::text, "text", "a few pages that the program brings along, byte by byte"},
-};
-
-struct DataOptions {
-  std::string data = "digits";             ///< KIND or KIND:WHERE
-  std::vector<int64_t> canvas = {84, 84};  ///< rows, cols; empty: the images' own size
-  Placement train_on = Placement::still;
-  bool fresh = false;  ///< dynamic training places are drawn anew in every epoch
-  std::vector<Placement> eval_on = {Placement::still, Placement::moved};
-  uint64_t seed = 0;
-  int image_size = 224;  ///< image folders: side to which images are cropped
-  std::function<void(const std::string&)> report = {};  ///< told of each broken image
-  int64_t length = 0;                                   ///< text: tokens that a model sees at once
-  int64_t train_limit = 0;                              ///< take only the first so many; 0: all
-  int64_t eval_limit = 0;
-  double max_broken = 0.01;  ///< image folders: share of broken images at which a run stops
-};
 
 struct EvaluationSet {
   std::string name;  ///< "static", "dynamic"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "translution/ops/attention_relative.h"
+#include "translution/ops/workspace.h"
 
 namespace translution {
 namespace {

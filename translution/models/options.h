@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "translution/core/position.h"
-#include "translution/nn/block.h"
+#include "translution/nn/options.h"
 
 namespace translution {
 

@@ -2,9 +2,7 @@
 
 #include <torch/nn/init.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "translution/core/error.h"
 #include "translution/nn/attend.h"
@@ -19,120 +17,6 @@ namespace {
 constexpr double kSmall = 0.02;
 // The gate starts open to position and the positional attention local, as in ConViT.
 constexpr double kGateStart = 1.0;
-// Keeps heads * dim_head and heads * relative_dim far from overflow.
-constexpr int64_t kMaxWidth = int64_t{1} << 30;
-
-int64_t slot_count(const AttentionOptions& o) {
-  return o.relation() ? o.relation()->num_slots()
-                      : count_slots(o.position().offsets(o.grid(), o.cls(), o.causal()));
-}
-
-// Features of an offset: its coordinates and squared length, and the class token's three
-// directions.
-int64_t position_feature_count(const AttentionOptions& options) {
-  return static_cast<int64_t>(options.grid().size()) + 1 + (options.cls() ? 3 : 0);
-}
-
-void check_options(const AttentionOptions& o) {
-  require(o.dim() > 0, "attention: wanted dim of 1 or more, got ", o.dim());
-  require(o.heads() > 0, "attention: wanted one or more heads, got ", o.heads());
-  require(o.dim_head() > 0, "attention: wanted dim_head of 1 or more, got ", o.dim_head());
-  const bool alpha = o.position().method == Method::alpha_translution;
-  const int64_t widest = alpha ? std::max(o.dim_head(), o.position().relative_dim) : o.dim_head();
-  require(o.dim() <= kMaxWidth && o.heads() <= kMaxWidth / widest, "attention: dim ", o.dim(),
-          " or ", o.heads(), " heads of ", widest, " channels are wider than ", kMaxWidth);
-  require(o.dropout() >= 0 && o.dropout() < 1,
-          "attention: wanted a dropout probability in [0, 1), got ", o.dropout());
-  require(o.workspace() >= 0, "attention: wanted a workspace of 0 or more bytes, got ",
-          o.workspace());
-  o.position().check();
-  require(!o.qkv_bias() || o.position().shares_qkv(), "attention: qkv_bias goes with methods that ",
-          "have one W^q, W^k, W^v for all offsets, not with ",
-          name_of(kMethods, o.position().method));
-  if (!o.relation()) {
-    if (!takes_any_length(o)) count_tokens({o.grid(), o.cls(), o.causal()});
-    return;
-  }
-  require(o.position().method != Method::gated_position,
-          "attention: gated_position needs the offsets of a grid, not a relation");
-  require(!o.position().rotates(), "attention: rotary needs the places of a grid, not a relation");
-}
-
-void add_role(std::vector<ParameterSpec>& specs, const char* name, bool relative, int64_t slots,
-              int64_t in, int64_t width) {
-  specs.push_back(
-      {name, relative ? std::vector<int64_t>{slots, in, width} : std::vector<int64_t>{in, width},
-       in, relative});
-}
-
-void add_alpha(std::vector<ParameterSpec>& specs, const AttentionOptions& o, int64_t slots,
-               int64_t width) {
-  const Position& p = o.position();
-  const int64_t small = p.relative_dim * o.heads();
-  if (small == 0) return;
-  const auto role = [&](const char* down, const char* table, bool relative) {
-    specs.push_back({down, {o.dim(), small}, o.dim()});
-    if (relative) specs.push_back({table, {slots, small, small}, small, true});
-  };
-  if (p.roles.q || p.roles.k || !p.shared_qkv) {
-    role("query_down", "query_offsets", p.roles.q);
-    role("key_down", "key_offsets", p.roles.k);
-  }
-  if (p.roles.v || !p.shared_qkv) {
-    role("value_down", "value_offsets", p.roles.v);
-    specs.push_back({"value_up", {small, width}, small});
-  }
-}
-
-}  // namespace
-
-bool takes_any_length(const AttentionOptions& o) {
-  return o.grid().empty() && !o.relation() && !o.position().uses_offsets() &&
-         !o.position().rotates();
-}
-
-int64_t ParameterSpec::count() const {
-  int64_t product = 1;
-  for (const int64_t side : shape) {
-    require(side == 0 || product <= std::numeric_limits<int64_t>::max() / side, "parameter ", name,
-            " of shape ", times(shape), " is too large to count");
-    product *= side;
-  }
-  return product;
-}
-
-std::vector<ParameterSpec> attention_parameters(const AttentionOptions& o) {
-  check_options(o);
-  const Position& p = o.position();
-  const int64_t slots = p.uses_offsets() ? slot_count(o) : 0;
-  const int64_t width = o.heads() * o.dim_head();
-  std::vector<ParameterSpec> specs;
-  if (p.method == Method::convolution) {
-    add_role(specs, "kernel", true, slots, o.dim(), width);
-    return specs;
-  }
-  const bool full = p.method == Method::translution;
-  if (p.method != Method::alpha_translution || p.shared_qkv) {
-    add_role(specs, "query", full && p.roles.q, slots, o.dim(), width);
-    add_role(specs, "key", full && p.roles.k, slots, o.dim(), width);
-    add_role(specs, "value", full && p.roles.v, slots, o.dim(), width);
-  }
-  if (o.qkv_bias())
-    for (const char* name : {"query_bias", "key_bias", "value_bias"})
-      specs.push_back({name, {width}});
-  if (p.method == Method::alpha_translution) add_alpha(specs, o, slots, width);
-  if (p.method == Method::relative_key) specs.push_back({"key_vectors", {slots, width}, 0, true});
-  if (p.method == Method::relative_value)
-    specs.push_back({"value_vectors", {slots, width}, 0, true});
-  if (p.method == Method::relative_bias) specs.push_back({"bias", {slots, o.heads()}, 0, true});
-  if (p.method == Method::gated_position) {
-    specs.push_back({"position_weight", {position_feature_count(o), o.heads()}});
-    specs.push_back({"gate", {o.heads()}});
-  }
-  return specs;
-}
-
-namespace {
 
 void start(const ParameterSpec& spec, Init init, at::Tensor& parameter) {
   if (init == Init::none) return;

@@ -9,59 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "translution/core/position.h"
+#include "translution/nn/options.h"
 #include "translution/ops/functional.h"
 #include "translution/ops/lookahead.h"
 
 namespace translution {
-
-/// How weights start.
-enum class Init {
-  scaled,   ///< every matrix U(+-1/sqrt(in))
-  authors,  ///< tables [M, in, out] U(+-1/sqrt(in*out)), as the authors' released code has it
-  none,     ///< left as allocated: for a model whose weights are loaded next
-};
-
-inline constexpr Named<Init> kInits[] = {
-    {Init::scaled, "scaled", "by the number of channels that go in"},
-    {Init::authors, "authors", "as in the authors' released code"},
-};
-
-struct AttentionOptions {
-  explicit AttentionOptions(int64_t dim) : dim_(dim) {}
-
-  TORCH_ARG(int64_t, dim);  ///< channels of input and output
-  TORCH_ARG(int64_t, heads) = 1;
-  TORCH_ARG(int64_t, dim_head) = 64;
-  /// Sides of the token grid. Attention that knows no places may leave it out, for any tokens.
-  TORCH_ARG(std::vector<int64_t>, grid);
-  TORCH_ARG(bool, cls) = false;  ///< a class token in front
-  TORCH_ARG(bool, causal) = false;
-  TORCH_ARG(Position, position);      ///< the method, with its choices
-  TORCH_ARG(bool, qkv_bias) = false;  ///< added to q, k and v; they must be shared by all offsets
-  TORCH_ARG(double, dropout) = 0.0;   ///< on the attention
-  TORCH_ARG(Init, init) = Init::scaled;
-  /// Bytes of encoded queries and keys that forward may keep for backward.
-  TORCH_ARG(int64_t, workspace) = default_workspace();
-  /// A relation of the caller's own instead of the grid's offsets.
-  TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
-};
-
-/// Does nothing in the layer know the places of its tokens, so that it takes any number of them?
-bool takes_any_length(const AttentionOptions& options);
-
-/// One parameter of a layer.
-struct ParameterSpec {
-  std::string name;
-  std::vector<int64_t> shape;
-  int64_t fan_in = 0;     ///< 0 for vectors and numbers
-  bool per_slot = false;  ///< the first dimension counts the slots of the offset table
-
-  int64_t count() const;  ///< numbers in it; refuses a product that overflows
-};
-
-/// What AttentionImpl registers, without allocating it. Refuses options that make no sense.
-std::vector<ParameterSpec> attention_parameters(const AttentionOptions& options);
 
 /// These parameters with the values that they start with, in the same order. On the CPU in memory
 /// that is kept when it is freed (ops/large.h).

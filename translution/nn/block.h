@@ -13,20 +13,6 @@
 
 namespace translution {
 
-enum class Gelu { exact, tanh };
-
-inline constexpr Named<Gelu> kGelus[] = {
-    {Gelu::exact, "exact", "x times the normal distribution's share below x"},
-    {Gelu::tanh, "tanh", "its approximation by a hyperbolic tangent, as in GPT-2"},
-};
-
-/// In what blocks of the same widths may differ.
-struct BlockStyle {
-  double dropout = 0.0;
-  Gelu gelu = Gelu::exact;
-  double norm_eps = 1e-5;
-};
-
 /// Linear, GELU, Linear, with dropout after each.
 class FeedForwardImpl : public torch::nn::Module {
  public:

@@ -6,7 +6,6 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "translution/ops/attention_cpu.h"
 #include "translution/ops/attention_impl.h"
@@ -304,26 +303,6 @@ AttentionResult attention(const AttentionTerms& terms, const AttentionSetting& s
               "attention: every term is missing; hand in q, k and v or relative ones");
   const auto [out, relative_out, map, kept] = call_forward(terms, setting);
   return {out, relative_out, map, kept};
-}
-
-int64_t default_workspace() {
-  static const int64_t bytes = [] {
-    const char* text = std::getenv("TRANSLUTION_WORKSPACE");
-    if (text == nullptr || *text == '\0') return int64_t{512} << 20;
-    char* end = nullptr;
-    const int64_t count = std::strtoll(text, &end, 10);
-    const std::string suffix = end;
-    const int shift = suffix.empty()  ? 0
-                      : suffix == "K" ? 10
-                      : suffix == "M" ? 20
-                      : suffix == "G" ? 30
-                                      : -1;
-    TORCH_CHECK(end != text && shift >= 0 && count >= 0 && count <= INT64_MAX >> shift,
-                "TRANSLUTION_WORKSPACE: wanted bytes such as 0, 65536, 512M or 4G, got '", text,
-                "'");
-    return count << shift;
-  }();
-  return bytes;
 }
 
 at::Tensor dropout_mask(double p, at::IntArrayRef shape, const at::TensorOptions& options) {

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "translution/ops/workspace.h"
+
 namespace translution {
 
 /// The parts from which every method of the family is made; a part that is undefined is absent.
@@ -24,9 +26,6 @@ struct AttentionTerms {
   at::Tensor bias;            ///< [M,H]
   at::Tensor position, gate;  ///< [M,H], [H]
 };
-
-/// 512 MiB, or what TRANSLUTION_WORKSPACE says: bytes, or with a suffix K, M or G.
-int64_t default_workspace();
 
 struct AttentionSetting {
   at::Tensor runs;  ///< the pairs and their slots (ops/runs.h); absent: all pairs, no slots

@@ -7,6 +7,7 @@
 #include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
 #include "translution/ops/plan_cache.h"
+#include "translution/ops/workspace.h"
 
 namespace translution {
 namespace {

@@ -7,9 +7,6 @@
 
 namespace translution {
 
-/// Encodings of fewer channels are never kept for backward.
-constexpr int64_t kWideChannels = 64;
-
 /// The relative sides with features, where a call is pairwise: lanes, slot by slot.
 template <typename T>
 class FusedRelative {

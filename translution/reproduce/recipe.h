@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "translution/core/names.h"
-#include "translution/data/sources.h"
+#include "translution/data/options.h"
 #include "translution/models/options.h"
 #include "translution/train/options.h"
 

@@ -19,7 +19,7 @@
 namespace translution {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // A line has a few dozen values; whatever is far longer is not one of ours.
 constexpr size_t kLongestLine = 1 << 16;
@@ -52,12 +52,12 @@ void check(const Metrics& metrics) {
 }
 
 // JSON has no word for values that are not finite: they become "nan", "inf" and "-inf".
-Json to_json(double value) {
-  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+OrderedJson to_json(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(fmt::format("{}", value));
 }
 
 std::string json_line(const Metrics& metrics) {
-  Json line = {{"step", metrics.step}, {"epoch", metrics.epoch}, {"split", metrics.split}};
+  OrderedJson line = {{"step", metrics.step}, {"epoch", metrics.epoch}, {"split", metrics.split}};
   for (const auto& [name, value] : metrics.values) line[name] = to_json(value);
   return line.dump() + "\n";
 }
@@ -72,7 +72,7 @@ std::string csv_lines(const Metrics& metrics) {
 
 // ---------------------------------------------------------------------------------- reading
 
-std::optional<double> number(const Json& value) {
+std::optional<double> number(const OrderedJson& value) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (value.is_number()) return value.get<double>();
   if (value == "nan" || value == "-nan") return std::numeric_limits<double>::quiet_NaN();
@@ -83,7 +83,7 @@ std::optional<double> number(const Json& value) {
 
 std::optional<Metrics> parse_line(std::string_view text) {
   if (text.size() > kLongestLine) return {};
-  const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const OrderedJson line = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!line.is_object()) return {};
   Metrics metrics;
   bool has_step = false, has_epoch = false, has_split = false;
