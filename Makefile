@@ -1,25 +1,39 @@
 # The two commands of the README:
-#   make run    install what is missing, build, and train two small networks on digits
-#   make test   install what is missing, build, and run every test
+#   make run    install what is missing, compile the program, and train two small networks on digits
+#   make test   install what is missing, compile everything, and run every test
 # And for those who change it:
-#   make fuzz     every parser of files under clang's sanitizers, 10 s each
-#   make stress   the long studies: kills, damaged files, fuzzing, input; half an hour or more
+#   make build        everything that make test compiles
+#   make build-time   how long compiling takes from nothing, and after one change
+#   make fuzz         every parser of files under clang's sanitizers, 10 s each
+#   make stress       the long studies: kills, damaged files, fuzzing, input; half an hour or more
 BUILD ?= build
 WERROR ?= OFF
 JOBS ?= $(shell nproc)
+configure = scripts/configure $(BUILD) -DTRANSLUTION_WERROR=$(WERROR)
+compile = JOBS=$(JOBS) scripts/compile $(BUILD)
 
-.PHONY: run build test bench fuzz stress package sanitize check-gemm install-deps clang clean
+.PHONY: run program build test bench build-time fuzz stress package sanitize check-gemm clang clean
 
-run: build
+run: program
 	@scripts/demo $(BUILD)/translution $(BUILD)/demo
 
-build: install-deps
-	@cmake -S . -B $(BUILD) -G Ninja -DTRANSLUTION_WERROR=$(WERROR) > $(BUILD).log 2>&1 \
-	  || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }; rm -f $(BUILD).log
-	@cmake --build $(BUILD) -j $(JOBS)
+# A build directory that has the tests already keeps them.
+program:
+	@scripts/install-deps program
+	@[ -f $(BUILD)/build.ninja ] || $(configure) -DTRANSLUTION_TESTS=OFF -DTRANSLUTION_BENCHMARKS=OFF
+	@$(compile) translution_cli
+
+build:
+	@scripts/install-deps all
+	@$(configure) -DTRANSLUTION_TESTS=ON -DTRANSLUTION_BENCHMARKS=ON
+	@$(compile) all
 
 test: build clang
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+
+build-time:
+	@scripts/install-deps all
+	@JOBS=$(JOBS) scripts/build-time
 
 fuzz: clang
 	@scripts/fuzz $(BUILD)/fuzz 10
@@ -35,18 +49,17 @@ package: build
 	@cd $(BUILD) && cpack && ls -1 packages/*.deb
 
 # Tests of kernels, ops, layers, data and training under sanitizers and valgrind
-sanitize: install-deps
+sanitize:
+	@scripts/install-deps all
 	@JOBS=$(JOBS) scripts/sanitize
 
 # Tests of ops with each combination of the libraries that multiply matrices
-check-gemm: install-deps
+check-gemm:
+	@scripts/install-deps all
 	@JOBS=$(JOBS) scripts/check-gemm-libraries $(BUILD)/gemm
 
-install-deps:
-	@scripts/install-deps
-
 clang: # only what fuzz/ is built with
-	@scripts/install-deps clang-14 libclang-rt-14-dev
+	@scripts/install-deps clang
 
 clean:
 	rm -rf $(BUILD)
