@@ -69,12 +69,15 @@ int64_t draw(std::vector<Candidate> candidates, Random random) {
   return token;
 }
 
+// A model that is in evaluation mode already is not written to: other threads may be reading it.
 class EvalMode {
  public:
   explicit EvalMode(GPT model) : model_(std::move(model)), was_training_(model_->is_training()) {
-    model_->eval();
+    if (was_training_) model_->eval();
   }
-  ~EvalMode() { model_->train(was_training_); }
+  ~EvalMode() {
+    if (was_training_) model_->train();
+  }
   EvalMode(const EvalMode&) = delete;
 
  private:

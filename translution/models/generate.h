@@ -36,7 +36,8 @@ int64_t sample(const torch::Tensor& logits, const SamplingOptions& options, uint
 /// alone, never on the pieces in which it was fed.
 ///
 /// The weights must stay as they are while a generator is in use. A model in training mode is in
-/// evaluation mode during each call.
+/// evaluation mode during each call. Several threads may share a model that is in evaluation mode,
+/// each with a generator of its own.
 class Generator {
  public:
   /// `cache`: keep the features; without, every token computes the whole context, to compare with.

@@ -68,16 +68,13 @@ void AttentionImpl::reset() {
   tables_ = attention_tables(options, offsets_.get());
 }
 
-Attended AttentionImpl::attended(const torch::Tensor& x, const torch::Tensor& rows, bool map) {
+Attended AttentionImpl::attended(const torch::Tensor& x, const torch::Tensor& rows,
+                                 bool map) const {
   check_input(x, options.dim(), tables_);
   const int64_t tokens = x.size(1);
-  if (runs_tokens_ != tokens) {
-    runs_ = runs_of(tables_, tokens);
-    runs_tokens_ = tokens;
-  }
   CallOptions call;
   call.heads = options.heads();
-  call.runs = runs_;
+  call.runs = runs_of(tables_, tokens);
   call.causal = options.causal();
   call.rows = rows;
   call.dropout = is_training() ? options.dropout() : 0.0;

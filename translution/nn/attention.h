@@ -35,7 +35,8 @@ struct AttentionTables {
 };
 
 /// Multi-head attention by any method of the family, with output projection:
-/// x [B,N,dim] -> [B,N,dim], or [B,Nq,dim] for the query rows asked for.
+/// x [B,N,dim] -> [B,N,dim], or [B,Nq,dim] for the query rows asked for. A call changes nothing in
+/// the layer: several threads may share one.
 class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
  public:
   explicit AttentionImpl(AttentionOptions options);
@@ -58,12 +59,10 @@ class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
   torch::nn::Linear out{nullptr};
 
  private:
-  Attended attended(const torch::Tensor& x, const torch::Tensor& rows, bool map);
+  Attended attended(const torch::Tensor& x, const torch::Tensor& rows, bool map) const;
 
   std::shared_ptr<const OffsetTable> offsets_;
   AttentionTables tables_;
-  torch::Tensor runs_;  // of `runs_tokens_` tokens
-  int64_t runs_tokens_ = 0;
 };
 TORCH_MODULE(Attention);
 

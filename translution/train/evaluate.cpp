@@ -19,13 +19,16 @@ int64_t hits(const torch::Tensor& rows, const torch::Tensor& target, int64_t k) 
   return best.eq(target.unsqueeze(1)).sum().item<int64_t>();
 }
 
-// Evaluation mode without gradients, for as long as it lives.
+// Evaluation mode without gradients, for as long as it lives. A module that is in evaluation mode
+// already is not written to: other threads may be reading it.
 class Quietly {
  public:
   explicit Quietly(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
-    module.eval();
+    if (training_) module.eval();
   }
-  ~Quietly() { module_.train(training_); }
+  ~Quietly() {
+    if (training_) module_.train();
+  }
   Quietly(const Quietly&) = delete;
   Quietly& operator=(const Quietly&) = delete;
 

@@ -1,0 +1,78 @@
+// Several threads that share a layer in evaluation mode get what each would get alone.
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/nn/positions.h"
+
+namespace translution {
+namespace {
+
+constexpr int64_t kLongest = 9, kChannels = 6;
+constexpr int kRepeats = 20;
+
+Attention shared_layer(const Position& position) {
+  torch::manual_seed(kSeed);
+  Attention layer(AttentionOptions(kChannels)
+                      .heads(3)
+                      .dim_head(4)
+                      .grid({kLongest})
+                      .causal(true)
+                      .position(position));
+  layer->eval();
+  return layer;
+}
+
+// Inputs of every length, each another batch.
+std::vector<at::Tensor> inputs_of_all_lengths() {
+  torch::manual_seed(kSeed + 1);
+  std::vector<at::Tensor> inputs;
+  for (int64_t tokens = 1; tokens <= kLongest; ++tokens)
+    inputs.push_back(torch::randn({1 + tokens % 3, tokens, kChannels}));
+  return inputs;
+}
+
+// How many answers are wrong when so many threads ask at the same time, each beginning with another
+// length.
+int wrong_answers(Attention& layer, const std::vector<at::Tensor>& inputs,
+                  const std::vector<at::Tensor>& expected, size_t threads) {
+  std::atomic<int> wrong{0}, waiting{static_cast<int>(threads)};
+  std::vector<std::thread> running;
+  for (size_t thread = 0; thread < threads; ++thread)
+    running.emplace_back([&, thread] {
+      const torch::NoGradGuard no_grad;
+      for (--waiting; waiting > 0;) std::this_thread::yield();
+      for (size_t call = 0; call < kRepeats * inputs.size(); ++call) {
+        const size_t n = (call + 2 * thread) % inputs.size();
+        try {
+          if (!torch::equal(layer->forward(inputs[n]), expected[n])) ++wrong;
+        } catch (const std::exception&) {  // runs of another length do not fit
+          ++wrong;
+        }
+      }
+    });
+  for (auto& thread : running) thread.join();
+  return wrong;
+}
+
+TEST(SharedLayer, GivesEveryThreadItsOwnAnswer) {
+  const auto inputs = inputs_of_all_lengths();
+  for (const auto& [name, position] : every_method()) {
+    auto layer = shared_layer(position);
+    std::vector<at::Tensor> expected;
+    {
+      const torch::NoGradGuard no_grad;
+      for (const auto& x : inputs) expected.push_back(layer->forward(x));
+    }
+    for (const size_t threads : {2, 4})
+      EXPECT_EQ(wrong_answers(layer, inputs, expected, threads), 0)
+          << name << ", " << threads << " threads";
+  }
+}
+
+}  // namespace
+}  // namespace translution
