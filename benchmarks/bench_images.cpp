@@ -125,8 +125,7 @@ void run() {
   for (const auto& file : files) bytes += file.size();
   ImageFolderOptions options;
   const ImageFolderDataset evaluation(folder.path.string(), options);
-  options.training = true;
-  options.mix = MixOptions{};
+  options.augment = Augment::full;
   const ImageFolderDataset training(folder.path.string(), options);
 
   double bare = 0, eval = 0, train = 0;

@@ -41,7 +41,7 @@ std::vector<SettingGroup<TrainOptions>> train_flags() {
 
 std::vector<SettingGroup<DataOptions>> data_flags() {
   auto groups = data_settings();
-  constexpr const char* kTaken[] = {"placement", "train-limit", "eval-limit"};
+  constexpr const char* kTaken[] = {"placement", "augment", "train-limit", "eval-limit"};
   for (auto& group : groups)
     group.settings.erase(std::remove_if(group.settings.begin(), group.settings.end(),
                                         [&](const auto& setting) {

@@ -120,7 +120,7 @@ void read_model_into(Plan& plan, DataSource& source, std::map<std::string, std::
   if (const auto name = given.find("model"); name != given.end())
     plan.data.length = ModelOptions::named(name->second).length;
   const auto size = given.find("image-size");
-  if (size != given.end() && plan.data.data.rfind("images", 0) == 0)
+  if (size != given.end() && kind_of(plan.data.data) == DataKind::images)
     plan.data.image_size = static_cast<int>(Value{"--image-size", size->second}.number(1, 1 << 14));
   plan.data.report = print_line;
   source = open_data(plan.data);
@@ -150,6 +150,8 @@ void introduce(const Plan& plan, const DataSource& source) {
              name_of(kMethods, plan.model.position.method), grouped(cost.parameters),
              in_flops(cost.training_flops));
   fmt::print("{}: {} samples to learn from", plan.data.data, grouped(source.train->size()));
+  if (kind_of(plan.data.data) == DataKind::images)
+    fmt::print(" (augment {})", name_of(kAugments, plan.data.augment));
   for (const auto& set : source.evaluation)
     fmt::print(", {} in {}", grouped(set.dataset->size()), set.name);
   fmt::print("; {}\n", plan.out);

@@ -147,7 +147,12 @@ std::optional<DataSource> open_for(const ReproduceCall& call, const std::vector<
 Batch batch_of(const std::optional<DataSource>& source, const StepTask& task) {
   if (!source) return random_batch(task.row->model, task.plan.batch);
   BatchOrder order(source->train->size(), training_order(task.plan.batch, 0));
-  return source->train->load(*order.next());
+  auto batch = source->train->load(*order.next());
+  // Mixed images have a share for each class of the data, which may have fewer than the model.
+  if (batch.target.is_floating_point())
+    batch.target =
+        torch::constant_pad_nd(batch.target, {0, task.row->model.classes - batch.target.size(1)});
+  return batch;
 }
 
 double backward(Network& network, const Batch& batch, int64_t parts, const TrainOptions& train) {

@@ -67,9 +67,9 @@ Reached train_in(const DataSource& source, const TrainingCall& call) {
   const auto& settings = call.settings;
   torch::manual_seed(Random({settings.train.seed}).bits());
   Network network(settings.model);
-  Trainer trainer(
-      network, source,
-      {settings.train, call.out, run_texts(settings), rate_of_late(settings.threads), call.events});
+  Trainer trainer(network, source,
+                  {settings.train, call.out, run_texts(settings), texts_before(data_settings()),
+                   rate_of_late(settings.threads), call.events});
   if (call.resume) trainer.resume();
   write_config(settings, call.out);  // not earlier: a run that these do not fit keeps its own
   if (call.started) call.started(trainer.step());

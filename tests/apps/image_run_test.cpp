@@ -2,9 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <fstream>
+
 #include "tests/apps/program.h"
 #include "tests/data/pictures.h"
 #include "translution/core/error.h"
+#include "translution/io/file.h"
+#include "translution/train/checkpoint.h"
+#include "translution/train/metrics.h"
 
 namespace translution {
 namespace {
@@ -12,7 +18,14 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kImages = 6;  // of each class
+constexpr int kImages = 6;                                                  // of each class
+const std::string kQuickly = " --lr 0.003 --warmup 5 --schedule constant";  // learns in 30 steps
+
+// A picture of `level` with a little more to the right and below.
+std::string picture(int level) {
+  return to_png(
+      make_image(40, 40, [=](int row, int col, int) { return level + row / 4 + col / 2; }));
+}
 
 // Two classes of dark and bright images; "light/0.png" is whole or not.
 class ImageRun : public ::testing::Test {
@@ -20,18 +33,20 @@ class ImageRun : public ::testing::Test {
   ImageRun() {
     for (const std::string split : {"train/", "val/"})
       for (int i = 0; i < kImages; ++i) {
-        folder_.write(join(split, "dark/", i, ".png"), to_png(flat_image(40, 40, 10 + i)));
-        folder_.write(join(split, "light/", i, ".png"), to_png(flat_image(40, 40, 230 + i)));
+        folder_.write(join(split, "dark/", i, ".png"), picture(10 + i));
+        folder_.write(join(split, "light/", i, ".png"), picture(210 + i));
       }
   }
 
   std::string damage(const std::string& name) const { return folder_.write(name, "no image"); }
-  void add(const std::string& name) const { folder_.write(name, to_png(flat_image(40, 40, 50))); }
-  std::string run_path() const { return folder_.path() + "/run"; }
-  Outcome train(const std::string& more) const {
+  void add(const std::string& name) const { folder_.write(name, picture(50)); }
+  std::string run_path(const std::string& name = "run") const {
+    return folder_.path() + "/" + name;
+  }
+  Outcome train(const std::string& more, const std::string& name = "run") const {
     return run("train --threads 1 --data images:" + folder_.path() +
-               " --model vit-tiny/16 --image-size 32 --batch 12 --save-every 1 --out " +
-               run_path() + " " + more);
+               " --model vit-tiny/16 --image-size 32 --batch 12 --save-every 2 --out " +
+               run_path(name) + " " + more);
   }
 
  private:
@@ -39,12 +54,47 @@ class ImageRun : public ::testing::Test {
 };
 
 TEST_F(ImageRun, TellsDarkFromLight) {
-  const auto outcome = train("--steps 30 --lr 0.003");
+  const auto outcome = train("--steps 30 --augment light" + kQuickly);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto evaluated = run("eval " + run_path() + " --json");
   const auto results = nlohmann::json::parse(evaluated.out).at("results").at("val");
   EXPECT_EQ(results.at("count"), 2 * kImages);
   EXPECT_EQ(results.at("top1"), 1.0);
+}
+
+// With a rate of 0 the weights stay, so that only the images can change the loss of an epoch.
+TEST_F(ImageRun, EpochsDifferWithAugmentationAndNotWithout) {
+  const auto spread = [this](const std::string& name, const std::string& option) {
+    EXPECT_EQ(train("--lr 0 --epochs 4 --log-every 1 " + option, name).code, 0);
+    EXPECT_THAT(read_file(run_path(name) + "/config.toml"),
+                HasSubstr("\naugment = \"" + name + "\"\n"));
+    std::vector<double> losses;
+    for (const auto& moment : read_metrics(run_path(name) + "/metrics.jsonl"))
+      if (moment.split == "train") losses.push_back(moment.values.front().second);
+    EXPECT_EQ(losses.size(), 4u);
+    const auto [least, most] = std::minmax_element(losses.begin(), losses.end());
+    return *most - *least;
+  };
+  EXPECT_LT(spread("none", "--augment none"), 1e-6);
+  EXPECT_GT(spread("light", "--augment light"), 1e-4);
+  EXPECT_GT(spread("full", ""), 1e-3) << "the default";
+}
+
+// A checkpoint from before there was such a setting: its images were not augmented.
+TEST_F(ImageRun, AnOldRunGoesOnAsItBegan) {
+  ASSERT_EQ(train("--steps 2 --augment none").code, 0);
+  for (const int64_t step : list_steps(run_path() + "/checkpoints")) {
+    const auto path = run_path() + "/checkpoints/" + checkpoint_name(step);
+    auto manifest = load_manifest(path);
+    ASSERT_EQ(manifest.state["config"].erase("augment"), 1u);
+    std::ofstream(path + "/manifest.json") << format_manifest(manifest);
+  }
+  const auto other = train("--steps 4 --resume auto");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("resume: augment is 'full' now and 'none' in "));
+  const auto resumed = train("--steps 4 --resume auto --augment none");
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(run("eval " + run_path()).code, 0);
 }
 
 TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {

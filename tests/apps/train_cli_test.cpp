@@ -106,6 +106,10 @@ const WrongCall kWrongCalls[] = {
     {"train --out x --resume yes", "--resume wants auto, got 'yes'"},
     {"train --out x --batch 0", "--batch wants 1 to 1099511627776, got 0"},
     {"train --out x --batch 4 --accumulate 5", "accumulate wants at most the batch, 4, got 5"},
+    {"train --out x --data digits:20 --augment light",
+     "--augment is for image folders: expected --data images:DIR, got digits:20"},
+    {"train --out x --data images:x --augment strong",
+     "unknown augment 'strong'; did you mean 'none'?"},
     {"train --out x --metod y", "unknown option --metod; did you mean --method?"},
 };
 

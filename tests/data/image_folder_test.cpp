@@ -29,11 +29,11 @@ void write_classes(const TemporaryFolder& folder, const std::string& below, int 
     }
 }
 
-ImageFolderOptions small(bool training) {
+ImageFolderOptions small(Augment augment) {
   ImageFolderOptions options;
   options.image_size = 16;
   options.seed = 11;
-  options.training = training;
+  options.augment = augment;
   return options;
 }
 
@@ -57,7 +57,7 @@ TEST(ImageFolder, NumbersClassesAndImagesByName) {
   for (const char* name : {"b/2.jpg", "b/10.PNG", "b/.hidden.jpg", "b/notes.txt",
                            "b/x.jpg/deep.jpg", "A/z.JpEg", "a/q.png", ".git/x.png", "readme.png"})
     folder.write(name, png);
-  const ImageFolderDataset set(folder.path(), small(false));
+  const ImageFolderDataset set(folder.path(), small(Augment::none));
   EXPECT_THAT(set.classes(), ElementsAre("A", "a", "b"));
   ASSERT_EQ(set.size(), 4);
   std::vector<std::string> names;
@@ -81,7 +81,9 @@ TEST(ImageFolder, SaysWhatIsMissing) {
 TEST(ImageFolders, NeedTrainAndValWithTheSameClasses) {
   const TemporaryFolder folder;
   const std::string path = folder.path();
-  const auto message = [&] { return message_of([&] { open_image_folders(path, small(true)); }); };
+  const auto message = [&] {
+    return message_of([&] { open_image_folders(path, small(Augment::light)); });
+  };
   EXPECT_THAT(message(), HasSubstr(path + ": has no folder train; wanted"));
   write_classes(folder, "train/", 2);
   EXPECT_THAT(message(), HasSubstr(path + ": has no folder val; wanted"));
@@ -100,7 +102,7 @@ TEST(ImageFolders, TrainIsAugmentedAndValIsNot) {
   const TemporaryFolder folder;
   write_classes(folder, "train/", 2);
   write_classes(folder, "val/", 2);
-  const ImageFolders sets = open_image_folders(folder.path(), small(true));
+  const ImageFolders sets = open_image_folders(folder.path(), small(Augment::light));
   const auto first = [](const Dataset& set, int64_t epoch) {
     return set.load(plan_of({0}, epoch)).input;
   };
@@ -111,7 +113,7 @@ TEST(ImageFolders, TrainIsAugmentedAndValIsNot) {
 TEST(ImageFolder, SampleIsAFunctionOfSeedEpochAndSampleOnAnyThread) {
   const TemporaryFolder folder;
   write_classes(folder, "", 5);
-  const ImageFolderDataset set(folder.path(), small(true));
+  const ImageFolderDataset set(folder.path(), small(Augment::light));
   const auto expected = set.load(plan_of(all_of(set), 3));
   std::vector<std::thread> threads;
   std::vector<int> wrong(4);
@@ -126,7 +128,7 @@ TEST(ImageFolder, SampleIsAFunctionOfSeedEpochAndSampleOnAnyThread) {
   for (auto& thread : threads) thread.join();
   EXPECT_THAT(wrong, ElementsAre(0, 0, 0, 0));
 
-  auto options = small(true);
+  auto options = small(Augment::light);
   options.seed = 12;
   const ImageFolderDataset other(folder.path(), options);
   EXPECT_FALSE(other.load(plan_of({4}, 3)).input[0].equal(expected.input[4]));
@@ -135,9 +137,7 @@ TEST(ImageFolder, SampleIsAFunctionOfSeedEpochAndSampleOnAnyThread) {
 TEST(ImageFolder, MixesBatchesByTheirIndex) {
   const TemporaryFolder folder;
   write_classes(folder, "", 2);
-  auto options = small(true);
-  options.mix = MixOptions{};
-  const ImageFolderDataset set(folder.path(), options);
+  const ImageFolderDataset set(folder.path(), small(Augment::full));
   const Batch a = set.load(plan_of({0, 1, 4, 5}, 2, 7)), b = set.load(plan_of({0, 1, 4, 5}, 2, 7));
   EXPECT_TRUE(a.input.equal(b.input) && a.target.equal(b.target));
   EXPECT_FALSE(a.target.equal(set.load(plan_of({0, 1, 4, 5}, 2, 8)).target));
@@ -170,7 +170,7 @@ TEST(BrokenImages, AreReportedOnceCountedAndReplaced) {
     paths.insert(folder.write(join("dog/broken", i, i % 2 ? ".jpg" : ".png"), broken[i]));
 
   std::vector<std::string> reported;
-  auto options = small(true);
+  auto options = small(Augment::light);
   options.max_broken_share = 0.5;
   options.report_broken = [&](const std::string& line) { reported.push_back(line); };
   const ImageFolderDataset set(folder.path(), options);
@@ -191,7 +191,7 @@ TEST(BrokenImages, AreReplacedByTheSameSampleWhoeverFindsThem) {
   write_classes(folder, "", 6);
   folder.write("dog/a.jpg", "text");
   folder.write("eel/b.png", "text");
-  auto options = small(false);
+  auto options = small(Augment::none);
   options.max_broken_share = 0.3;
   const ImageFolderDataset one(folder.path(), options), other(folder.path(), options);
   auto backwards = all_of(other);
@@ -214,7 +214,7 @@ TEST(BrokenImages, StopTheRunWhenThereAreTooMany) {
   write_classes(folder, "", 20);
   for (int i = 0; i < 6; ++i) folder.write(join("cat/broken", i, ".jpg"), "text");
   const auto message = [&](double share) {
-    auto options = small(false);
+    auto options = small(Augment::none);
     options.max_broken_share = share;
     return message_of([&] {
       const ImageFolderDataset set(folder.path(), options);
@@ -237,7 +237,7 @@ TEST(BrokenImages, AllOfASmallFolderStopTheRun) {
   for (const int images : {1, 2, 5}) {
     const TemporaryFolder folder;
     for (int i = 0; i < images; ++i) folder.write(join("cat/", i, ".jpg"), "text");
-    const ImageFolderDataset set(folder.path(), small(true));
+    const ImageFolderDataset set(folder.path(), small(Augment::light));
     EXPECT_THAT(message_of([&] { set.load(plan_of({0})); }), HasSubstr("are broken, allowed are"));
   }
 }
@@ -245,7 +245,7 @@ TEST(BrokenImages, AllOfASmallFolderStopTheRun) {
 TEST(BrokenImages, IncludeFilesThatVanish) {
   const TemporaryFolder folder;
   write_classes(folder, "", 4);
-  const ImageFolderDataset set(folder.path(), small(false));
+  const ImageFolderDataset set(folder.path(), small(Augment::none));
   std::filesystem::remove(set.path(2));
   EXPECT_EQ(set.load(plan_of({2, 3})).input.size(0), 2);
   ASSERT_EQ(set.broken().lines().size(), 1u);

@@ -11,7 +11,9 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const DataFacts kDigits{60000, 10000, 1, 10, {84, 84}, 0};
 
@@ -167,6 +169,27 @@ TEST(Plan, AFolderOfImagesDecidesOnlyTheClasses) {
   EXPECT_EQ(plan.rows.front().figures.front().set, "val");
 }
 
+TEST(Plan, AugmentationIsASettingOfImageFoldersAlone) {
+  const DataFacts flowers{800, 200, 3, 17, {224, 224}, 0};
+  const auto plan_with = [&](const std::map<std::string, std::string>& settings) {
+    return make_plan({"imagenet", Budget::desk, {"2"}, {0}, "images:flowers", settings}, flowers);
+  };
+  const auto setting = [](const ReproducePlan& plan) {
+    for (const auto& [name, text] : plan.trainings.front().texts())
+      if (name == "augment") return text;
+    return std::string();
+  };
+  const auto full = plan_with({}), light = plan_with({{"augment", "light"}});
+  EXPECT_EQ(setting(full), "full");
+  EXPECT_EQ(setting(light), "light");
+  EXPECT_NE(full.trainings.front().name, light.trainings.front().name);
+  EXPECT_THAT(light.rows.front().cuts, Contains("augment light instead of full"));
+  EXPECT_THAT(full.rows.front().cuts, Not(Contains(HasSubstr("augment"))));
+  const auto digits = plan_of("imagenet", Budget::desk, {"2"});
+  EXPECT_EQ(setting(digits), "");
+  EXPECT_THAT(digits.rows.front().cuts, Not(Contains(HasSubstr("augment"))));
+}
+
 TEST(Plan, QuickModelsAreSmall) {
   EXPECT_EQ(plan_of("imagenet", Budget::quick, {"27"}).rows.front().model.name(), "vit-tiny/6");
   const auto text = plan_of("gpt", Budget::quick, {"9"}, {100, 10, 1, 0, {}, 256});
@@ -209,6 +232,8 @@ TEST(Plan, RefusesSettingsThatWouldNotCount) {
   EXPECT_EQ(refusal({"imagenet", Budget::desk, {}, {0}, "images:x", {{"placement", "fresh"}}}),
             "--placement fresh is for images on a canvas: digits, mnist:DIR or idx:DIR, got "
             "images:x");
+  EXPECT_EQ(refusal({"imagenet", Budget::desk, {}, {0}, "digits", {{"augment", "light"}}}),
+            "--augment is for image folders: expected --data images:DIR, got digits");
 }
 
 TEST(Plan, PassesOverTextReplaceTheStepsOfTheRecipe) {

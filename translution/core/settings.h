@@ -53,6 +53,7 @@ struct Setting {
   std::function<void(Options&, const Value&)> set;
   std::function<std::string(const Options&)> get;  ///< empty text: left to the default
   bool of_the_run = false;  ///< changes how a run goes, not what it learns; free when it goes on
+  std::string before = {};  ///< value in checkpoints from before the setting existed
 };
 
 template <typename Options>
@@ -76,6 +77,16 @@ SettingTexts texts_of(const std::vector<SettingGroup<Options>>& groups, const Op
       auto text = setting.get(options);
       if (!text.empty()) texts.emplace_back(setting.name, std::move(text));
     }
+  return texts;
+}
+
+/// Values in checkpoints from before a setting existed, where they are known.
+template <typename Options>
+std::map<std::string, std::string> texts_before(const std::vector<SettingGroup<Options>>& groups) {
+  std::map<std::string, std::string> texts;
+  for (const auto& group : groups)
+    for (const auto& setting : group.settings)
+      if (!setting.before.empty()) texts.emplace(setting.name, setting.before);
   return texts;
 }
 

@@ -7,6 +7,7 @@
 #include "translution/core/error.h"
 #include "translution/data/augment.h"
 #include "translution/data/image_file.h"
+#include "translution/data/mix.h"
 #include "translution/ops/large.h"
 
 namespace translution {
@@ -47,6 +48,14 @@ bool is_folder(const fs::path& path) {
 bool is_image(const fs::directory_entry& entry) {
   std::error_code unreadable;
   return is_image_name(entry.path()) && entry.is_regular_file(unreadable);
+}
+
+RgbImage augmented_image(std::string_view bytes, const std::string& name, int size, Augment augment,
+                         Random& random) {
+  if (augment == Augment::none) return evaluation_image(bytes, name, size);
+  RandAugmentOptions options;
+  if (augment == Augment::light) options.operations = 0;
+  return training_image(bytes, name, size, options, random);
 }
 
 int64_t allowed_of(int64_t images, double most) {
@@ -130,10 +139,8 @@ bool ImageFolderDataset::read_sample(int64_t sample, Random random, float* out) 
   const std::string name = path(sample);
   RgbImage image;
   try {
-    const std::string bytes = read_image_bytes(name);
-    const int size = options_.image_size;
-    image = options_.training ? training_image(bytes, name, size, options_.rand_augment, random)
-                              : evaluation_image(bytes, name, size);
+    image = augmented_image(read_image_bytes(name), name, options_.image_size, options_.augment,
+                            random);
   } catch (const std::runtime_error& error) {
     broken_->add(sample, error.what());
     return false;
@@ -158,10 +165,9 @@ Batch ImageFolderDataset::load(const BatchPlan& plan) const {
   auto* target = batch.target.data_ptr<int64_t>();
   for (int64_t b = 0; b < B; ++b)
     target[b] = fill(plan.epoch, plan.samples[b], input + b * 3 * side * side);
-  if (options_.training && options_.mix) {
+  if (options_.augment == Augment::full) {
     const uint64_t epoch = plan.epoch, index = plan.index;
-    mix_batch(batch, classes_.size(), Random({options_.seed, epoch, index, kMixing}),
-              *options_.mix);
+    mix_batch(batch, classes_.size(), Random({options_.seed, epoch, index, kMixing}));
   }
   return batch;
 }
@@ -172,7 +178,7 @@ ImageFolders open_image_folders(const std::string& root, ImageFolderOptions opti
            "/train/<class>/ and ", root, "/val/<class>/ with .jpg or .png images");
   ImageFolders folders;
   folders.train = std::make_unique<ImageFolderDataset>(root + "/train", options);
-  options.training = false;
+  options.augment = Augment::none;
   folders.val = std::make_unique<ImageFolderDataset>(root + "/val", options);
   check_has_classes_of(*folders.val, *folders.train);
   check_has_classes_of(*folders.train, *folders.val);

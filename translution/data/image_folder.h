@@ -3,15 +3,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "translution/core/random.h"
 #include "translution/data/dataset.h"
-#include "translution/data/mix.h"
-#include "translution/data/rand_augment.h"
+#include "translution/data/options.h"
 
 namespace translution {
 
@@ -43,9 +41,7 @@ class BrokenImages {
 struct ImageFolderOptions {
   int image_size = 224;
   uint64_t seed = 0;
-  bool training = false;  ///< random crops, flips and what follows; else the middle of each picture
-  RandAugmentOptions rand_augment;     ///< in training
-  std::optional<MixOptions> mix;       ///< in training: mixup or cutmix, and soft targets
+  Augment augment = Augment::none;     ///< Augment::full has soft targets
   double max_broken_share = 0.01;      ///< see BrokenImages; up to 0.5
   BrokenImages::Report report_broken;  ///< see BrokenImages
 };
@@ -54,7 +50,8 @@ struct ImageFolderOptions {
 /// numbered in the order of their names' bytes, samples by class and then by name. Hidden files and
 /// those with other endings are ignored.
 ///
-/// load() gives float [B,3,size,size], normalised, and the classes. A sample is a function of
+/// load() gives float [B,3,size,size], normalised, and the classes: int64 [B], or float [B,classes]
+/// where images are mixed. A sample is a function of
 /// (seed, epoch, sample), a mixture also of the batch's index. An image that cannot be read is
 /// noted in broken(), and its place goes to the first that can be read of the samples drawn from
 /// Random({seed, epoch, sample, 1}), with that one's class.
@@ -93,8 +90,8 @@ struct ImageFolders {
   std::unique_ptr<ImageFolderDataset> train, val;
 };
 
-/// root/train as `options` say, and root/val for evaluation at the same size; one line that names a
-/// class which only one of them has.
+/// root/train as `options` say, and root/val for evaluation at the same size, which is never
+/// augmented; one line that names a class which only one of them has.
 ImageFolders open_image_folders(const std::string& root, ImageFolderOptions options);
 
 }  // namespace translution

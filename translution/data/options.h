@@ -33,6 +33,18 @@ inline constexpr Named<DataKind> kDataKinds[] = {
     {DataKind::text, "text", "a few pages that the program brings along, byte by byte"},
 };
 
+/// The kind that "mnist:DIR" names. An unknown one: one line with the nearest known one.
+DataKind kind_of(const std::string& data);
+
+/// How images of a folder are changed for training.
+enum class Augment { none, light, full };
+
+inline constexpr Named<Augment> kAugments[] = {
+    {Augment::none, "none", "the middle of each image, as in evaluation"},
+    {Augment::light, "light", "random resized crop and flip"},
+    {Augment::full, "full", "the same, RandAugment, and mixup or cutmix"},
+};
+
 struct DataOptions {
   std::string data = "digits";             ///< KIND or KIND:WHERE
   std::vector<int64_t> canvas = {84, 84};  ///< rows, cols; empty: the images' own size
@@ -40,7 +52,8 @@ struct DataOptions {
   bool fresh = false;  ///< dynamic training places are drawn anew in every epoch
   std::vector<Placement> eval_on = {Placement::still, Placement::moved};
   uint64_t seed = 0;
-  int image_size = 224;  ///< image folders: side to which images are cropped
+  int image_size = 224;             ///< image folders: side to which images are cropped
+  Augment augment = Augment::full;  ///< image folders: how training images are changed
   std::function<void(const std::string&)> report = {};  ///< told of each broken image
   int64_t length = 0;                                   ///< text: tokens that a model sees at once
   int64_t train_limit = 0;                              ///< take only the first so many; 0: all

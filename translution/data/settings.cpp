@@ -23,7 +23,23 @@ Setting<DataOptions> limit(const char* name, const char* help, int64_t DataOptio
           [=](const DataOptions& o) { return std::to_string(o.*field); }};
 }
 
+// Concerns image folders alone: other data has no such setting, and refuses it. "data" stands
+// before it in the table, so that the kind is known here.
+void set_augment(DataOptions& options, const Value& value) {
+  require(kind_of(options.data) == DataKind::images, value.name,
+          " is for image folders: expected --data images:DIR, got ", options.data);
+  options.augment = value.one_of(kAugments);
+}
+
+std::string augment_text(const DataOptions& options) {
+  return kind_of(options.data) == DataKind::images ? name_of(kAugments, options.augment) : "";
+}
+
 }  // namespace
+
+DataKind kind_of(const std::string& data) {
+  return parse_name("kind of data", kDataKinds, data.substr(0, data.find(':')));
+}
 
 const std::vector<SettingGroup<DataOptions>>& data_settings() {
   static const std::vector<SettingGroup<DataOptions>> groups = {
@@ -55,6 +71,9 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
         limit("train-limit", "take only the first N samples; 0: all (0)",
               &DataOptions::train_limit),
         limit("eval-limit", "the same for evaluation (0)", &DataOptions::eval_limit),
+        {"augment", choices(kAugments),
+         "training images of a folder: unchanged, cropped and flipped, or all of it (full)",
+         set_augment, augment_text, /*of_the_run=*/false, /*before=*/"none"},
         {"max-broken", "SHARE", "of a folder's images that may be broken, 0 to 0.5 (0.01)",
          [](DataOptions& o, const Value& v) { o.max_broken = v.real(0, 0.5); },
          [](const DataOptions& o) { return number_text(o.max_broken); },

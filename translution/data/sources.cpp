@@ -120,7 +120,7 @@ DataSource open_folders(const DataOptions& options, const std::string& directory
   ImageFolderOptions folder;
   folder.image_size = options.image_size;
   folder.seed = seed_for(options, kTrainPlaces);
-  folder.mix = MixOptions();
+  folder.augment = options.augment;
   folder.report_broken = options.report;
   folder.max_broken_share = options.max_broken;
   auto folders = open_image_folders(directory, folder);
@@ -139,8 +139,8 @@ DataSource open_data(const DataOptions& options) {
   require(options.train_limit >= 0 && options.eval_limit >= 0,
           "data: wanted limits of 0 (all) or more, got ", options.train_limit, " and ",
           options.eval_limit);
+  const auto kind = kind_of(options.data);
   const size_t colon = options.data.find(':');
-  const auto kind = parse_name("kind of data", kDataKinds, options.data.substr(0, colon));
   const auto where = colon == std::string::npos ? "" : options.data.substr(colon + 1);
   switch (kind) {
     case DataKind::digits:

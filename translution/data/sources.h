@@ -30,8 +30,9 @@ struct DataSource {
 /// The canvas concerns digits and IDX images. On one that is no larger than the image all
 /// placements are the same, and there is one evaluation set, "static".
 /// `digits` has 60000 digits for training and 10000 for evaluation, `digits:N` has N, and a fifth
-/// of that (1000 to 10000) for evaluation; no digit is in both. Text and image
-/// folders have one evaluation set, "val"; images are augmented, and mixed, for training.
+/// of that (1000 to 10000) for evaluation; no digit is in both. Text and image folders have one
+/// evaluation set, "val"; images are augmented for training, as `augment` says, and never for
+/// evaluation.
 DataSource open_data(const DataOptions& options);
 
 }  // namespace translution

@@ -25,6 +25,10 @@ void add_data(const Training& training, const DataFacts& facts, const KnownData&
   else
     cuts.texts.push_back(join("data ", training.data.data, " with ", grouped(facts.samples),
                               samples, " instead of ", paper.name));
+  const Augment whole = recipe_for(Budget::paper, Subject::images).data.augment;
+  if (kind_of(training.data.data) == DataKind::images && training.data.augment != whole)
+    cuts.texts.push_back(join("augment ", name_of(kAugments, training.data.augment), " instead of ",
+                              name_of(kAugments, whole)));
   if (training.data.eval_limit > 0)
     cuts.texts.push_back(join("evaluated on ", grouped(facts.evaluated)));
 }

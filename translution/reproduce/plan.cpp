@@ -105,8 +105,7 @@ ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& 
 
 // Do the images lie on a canvas, at rest or moved?
 bool on_canvas(const DataOptions& data) {
-  const auto kind =
-      parse_name("kind of data", kDataKinds, data.data.substr(0, data.data.find(':')));
+  const auto kind = kind_of(data.data);
   return kind == DataKind::digits || kind == DataKind::mnist || kind == DataKind::idx;
 }
 

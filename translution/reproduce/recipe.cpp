@@ -26,6 +26,7 @@ Recipe paper_digits() {
 Recipe paper_images() {
   Recipe recipe;
   recipe.data.data = kImageNet;
+  recipe.data.augment = Augment::full;
   recipe.train.epochs = 300;
   recipe.train.warmup = 25000;
   recipe.train.label_smoothing = 0.1;

@@ -96,7 +96,9 @@ void Trainer::resume() {
 void Trainer::restore(const Checkpoint& checkpoint) {
   const auto& state = checkpoint.content.state;
   for (const auto& [name, text] : setup_.config) {
-    const auto saved = state.at("config").value(name, std::string());
+    const auto before = setup_.before.find(name);
+    const auto saved = state.at("config").value(
+        name, before == setup_.before.end() ? std::string() : before->second);
     require(saved == text, "resume: ", name, " is '", text, "' now and '", saved, "' in ",
             checkpoint.path, "; use the same, or another --out");
   }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -38,6 +39,8 @@ class Trainer {
     TrainOptions options;
     std::string directory;
     SettingTexts config;  ///< model and data: kept in every checkpoint, compared on resuming
+    /// Values of settings that older checkpoints do not have.
+    std::map<std::string, std::string> before = {};
     /// GFLOP/s of this machine now, for the share of it in the log, which asks at every line; may
     /// be missing.
     std::function<double()> sgemm_gflops = {};
