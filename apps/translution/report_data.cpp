@@ -8,6 +8,7 @@
 
 #include "table.h"
 #include "translution/core/error.h"
+#include "translution/data/limit.h"
 #include "translution/models/cost.h"
 #include "translution/train/evaluate.h"
 #include "translution/train/metrics.h"
@@ -15,6 +16,7 @@
 namespace translution::cli {
 namespace {
 
+constexpr uint64_t kSeed = 0;  // of the samples that are shown
 constexpr int64_t kSamples = 24, kBatch = 256, kMostEvaluated = 2000;
 
 // ------------------------------------------------------------------------------------ curves
@@ -76,14 +78,15 @@ Image to_image(const torch::Tensor& pixels) {
   return image;
 }
 
-Batch first_batch(const Dataset& dataset, int64_t count) {
+Batch some_samples(const EvaluationSet& set, int64_t count) {
+  const auto limited = take_samples(set.dataset, count, kSeed);
   BatchPlan plan;
-  for (int64_t s = 0; s < std::min(count, dataset.size()); ++s) plan.samples.push_back(s);
-  return dataset.load(plan);
+  for (int64_t s = 0; s < limited->size(); ++s) plan.samples.push_back(s);
+  return limited->load(plan);
 }
 
 void add_confusion(Trained& trained, const EvaluationSet& set, ReportRun& run) {
-  const auto limited = first_of(set.dataset, kMostEvaluated);
+  const auto limited = take_samples(set.dataset, kMostEvaluated, kSeed);
   const auto result = evaluate(*trained.network, limited, kBatch, 1);
   const auto classes = static_cast<int64_t>(trained.classes.size());
   ReportConfusion confusion{trained.classes, std::vector<int64_t>(classes * classes)};
@@ -177,7 +180,7 @@ void add_pictures(const std::string& directory, ReportRun& run) {
   add_norms(trained, run);
   if (trained.network->options().family != Family::vit) return;
   const auto& set = source.evaluation.back();
-  const auto batch = first_batch(*set.dataset, kSamples);
+  const auto batch = some_samples(set, kSamples);
   add_samples(trained, batch, run);
   add_attention(trained, batch, run);
   add_confusion(trained, set, run);

@@ -38,8 +38,10 @@ class ImageRun : public ::testing::Test {
       }
   }
 
-  std::string damage(const std::string& name) const { return folder_.write(name, "no image"); }
-  void add(const std::string& name) const { folder_.write(name, picture(50)); }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    return folder_.write(name, bytes);
+  }
+  std::string damage(const std::string& name) const { return write(name, "no image"); }
   std::string run_path(const std::string& name = "run") const {
     return folder_.path() + "/" + name;
   }
@@ -60,6 +62,28 @@ TEST_F(ImageRun, TellsDarkFromLight) {
   const auto results = nlohmann::json::parse(evaluated.out).at("results").at("val");
   EXPECT_EQ(results.at("count"), 2 * kImages);
   EXPECT_EQ(results.at("top1"), 1.0);
+}
+
+// Training that saw one class alone would get one half right.
+TEST_F(ImageRun, LimitsTakeBothClasses) {
+  const auto outcome = train("--steps 30 --augment none --train-limit 6" + kQuickly);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(": 6 samples to learn from (augment none), 12 in val"));
+  const auto evaluated = [this](const std::string& limit) {
+    const auto json = nlohmann::json::parse(run("eval " + run_path() + " --json " + limit).out);
+    const auto results = json.at("results").at("val");
+    return std::pair(results.at("count").get<int>(), results.at("top1").get<double>());
+  };
+  EXPECT_EQ(evaluated(""), std::pair(12, 1.0));
+  // Bright images among the dark ones, and half as many: an even sample has half of them wrong.
+  for (int i = 0; i < kImages; ++i) {
+    write(join("val/dark/", i, ".png"), picture(200 + i));
+    write(join("val/light/more", i, ".png"), picture(200 + i));
+  }
+  EXPECT_EQ(evaluated("--eval-limit 8"), std::pair(8, 0.5));
+  EXPECT_EQ(evaluated("--eval-limit 8"), evaluated("--eval-limit 8"));
+  EXPECT_EQ(evaluated("--eval-limit 1").first, 1);
+  EXPECT_EQ(evaluated("--eval-limit 100"), std::pair(18, 12.0 / 18));
 }
 
 // With a rate of 0 the weights stay, so that only the images can change the loss of an epoch.
@@ -99,7 +123,7 @@ TEST_F(ImageRun, AnOldRunGoesOnAsItBegan) {
 
 TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {
   ASSERT_EQ(train("--steps 2").code, 0);
-  add("train/dark/more.png");
+  write("train/dark/more.png", picture(50));
   const auto outcome = train("--steps 4 --resume auto");
   EXPECT_NE(outcome.code, 0);
   EXPECT_THAT(outcome.err,

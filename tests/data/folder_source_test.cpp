@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -17,9 +18,10 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::Ge;
-using ::testing::HasSubstr;
 using ::testing::Le;
+using ::testing::UnorderedElementsAre;
 
 constexpr int kRampRows = 60, kRampCols = 80, kView = 32, kFolders = 4, kOfEach = 15;
 constexpr int64_t kBatch = 5, kEpochs = 30;
@@ -274,6 +276,81 @@ TEST_F(FolderSource, EvaluationIsNeverAugmented) {
       }
     }
   }
+}
+
+// --------------------------------------------------------------------------------- the limits
+
+// How many samples of each class a set gives, as batches have them.
+std::vector<int64_t> counts_in(const Dataset& set) {
+  std::vector<int64_t> counts(set.classes().size());
+  for (int64_t s = 0; s < set.size(); ++s)
+    ++counts.at(set.load({0, 0, {s}}).target.item<int64_t>());
+  return counts;
+}
+
+// Classes of 2, 9, 4 and 20 images, each of another colour.
+class UnevenFolder : public ::testing::Test {
+ protected:
+  UnevenFolder() {
+    const int sizes[] = {2, 9, 4, 20};
+    int number = 0;
+    for (int c = 0; c < 4; ++c)
+      for (int i = 0; i < sizes[c]; ++i) {
+        const auto bytes = to_png(flat_image(9, 9, static_cast<uint8_t>(7 * ++number)));
+        for (const std::string part : {"train/", "val/"})
+          folder_.write(join(part, "class", c, "/", i, ".png"), bytes);
+      }
+    options_.data = "images:" + folder_.path();
+    options_.image_size = 8;
+    options_.augment = Augment::none;
+  }
+
+  DataSource open(int64_t train_limit, int64_t eval_limit, uint64_t seed = 0) const {
+    auto options = options_;
+    options.train_limit = train_limit, options.eval_limit = eval_limit, options.seed = seed;
+    return open_data(options);
+  }
+  // The grey level of every sample.
+  static std::set<float> colours_in(const Dataset& set) {
+    std::set<float> colours;
+    for (int64_t s = 0; s < set.size(); ++s)
+      colours.insert(set.load({0, 0, {s}}).input[0][0][0][0].item<float>());
+    return colours;
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  DataOptions options_;
+};
+
+TEST_F(UnevenFolder, ALimitTakesAsManyOfEachClassAsItHas) {
+  const auto source = open(8, 14);
+  EXPECT_THAT(counts_in(*source.train), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(counts_in(*source.evaluation[0].dataset), ElementsAre(2, 4, 4, 4));
+  EXPECT_THAT(counts_in(*open(30, 0).train), ElementsAre(2, 9, 4, 15));
+}
+
+TEST_F(UnevenFolder, ALimitThatIsNoMultipleGivesSomeClassesOneMore) {
+  auto counts = counts_in(*open(6, 0).train);
+  EXPECT_THAT(counts, UnorderedElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(counts_in(*open(3, 0).train), UnorderedElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(counts_in(*open(1, 0).train), UnorderedElementsAre(0, 0, 0, 1));
+}
+
+TEST_F(UnevenFolder, ALimitOfAllOrMoreTakesAll) {
+  for (const int64_t limit : {35, 36, 1000000})
+    EXPECT_THAT(counts_in(*open(limit, limit).evaluation[0].dataset), ElementsAre(2, 9, 4, 20));
+}
+
+TEST_F(UnevenFolder, TheSeedDecidesWhichSamplesAndALargerLimitKeepsThem) {
+  const auto colours = [this](int64_t limit, uint64_t seed) {
+    return colours_in(*open(limit, 0, seed).train);
+  };
+  const auto some = colours(8, 5), more = colours(13, 5);
+  EXPECT_EQ(some.size(), 8u);
+  EXPECT_EQ(colours(8, 5), some);
+  EXPECT_NE(colours(8, 6), some);
+  EXPECT_TRUE(std::includes(more.begin(), more.end(), some.begin(), some.end()));
 }
 
 }  // namespace

@@ -105,6 +105,30 @@ TEST(OpenData, ReadsFilesAsMnistAndOtherSizesAsIdx) {
               HasSubstr("training images are 9x13, test images 8x13"));
 }
 
+// The labels of all samples of a set, as batches have them.
+std::vector<int64_t> labels_in(const Dataset& set) {
+  BatchPlan plan;
+  for (int64_t s = 0; s < set.size(); ++s) plan.samples.push_back(s);
+  const auto target = set.load(plan).target;
+  return {target.data_ptr<int64_t>(), target.data_ptr<int64_t>() + target.numel()};
+}
+
+TEST(OpenData, ALimitIsEvenOverTheClassesWhereIdxDataIsSortedByClass) {
+  const testing::Directory directory;
+  testing::write_split(directory);
+  auto options = options_for("idx:" + directory.path);
+  options.train_limit = 6;
+  options.eval_limit = 3;
+  const auto mixed = open_data(options);
+  EXPECT_THAT(labels_in(*mixed.train), ElementsAre(0, 1, 2, 3, 4, 5)) << "the first";
+  EXPECT_THAT(labels_in(*mixed.evaluation[0].dataset), ElementsAre(0, 1, 2));
+  // Sorted, but not by number: 10 samples each of 7, 2 and 4.
+  auto labels = testing::idx_bytes({30}, 30);
+  for (size_t i = 0; i < 30; ++i) labels[labels.size() - 30 + i] = "\7\2\4"[i / 10];
+  directory.write("train-labels.idx1-ubyte", labels);
+  EXPECT_THAT(labels_in(*open_data(options).train), ElementsAre(7, 7, 2, 2, 4, 4));
+}
+
 TEST(OpenData, TheBuiltInTextIsReadByteByByte) {
   auto options = options_for("text");
   options.length = 16;

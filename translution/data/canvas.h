@@ -29,6 +29,7 @@ class CanvasDataset : public Dataset {
   int64_t size() const override { return images_.size(); }
   Batch load(const BatchPlan& plan) const override;
   std::vector<std::string> classes() const override;
+  std::vector<int64_t> labels() const override { return images_.classes(); }
 
   /// Row and column of the upper left corner of the image in that epoch.
   std::pair<int64_t, int64_t> place(int64_t epoch, int64_t sample) const;

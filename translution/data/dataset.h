@@ -2,7 +2,6 @@
 
 #include <torch/types.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,9 +23,8 @@ class Dataset {
   virtual Batch load(const BatchPlan& plan) const = 0;
   /// Names of the classes; empty for text.
   virtual std::vector<std::string> classes() const { return {}; }
+  /// The class of each sample; empty for text.
+  virtual std::vector<int64_t> labels() const { return {}; }
 };
-
-/// The first `count` samples of a set, or all of it for 0.
-std::shared_ptr<const Dataset> first_of(std::shared_ptr<const Dataset> dataset, int64_t count);
 
 }  // namespace translution

@@ -129,6 +129,12 @@ void ImageFolderDataset::scan_class(const std::string& name) {
   for (std::string& file : names) files_.push_back({label, std::move(file)});
 }
 
+std::vector<int64_t> ImageFolderDataset::labels() const {
+  std::vector<int64_t> labels;
+  for (const File& file : files_) labels.push_back(file.label);
+  return labels;
+}
+
 std::string ImageFolderDataset::path(int64_t sample) const {
   const File& file = files_.at(sample);
   return folder_ + "/" + classes_[file.label] + "/" + file.name;

@@ -63,6 +63,7 @@ class ImageFolderDataset : public Dataset {
   int64_t size() const override { return files_.size(); }
   Batch load(const BatchPlan& plan) const override;
   std::vector<std::string> classes() const override { return classes_; }
+  std::vector<int64_t> labels() const override;
 
   std::string path(int64_t sample) const;
   int64_t class_of(int64_t sample) const { return files_.at(sample).label; }

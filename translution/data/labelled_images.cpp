@@ -40,6 +40,11 @@ std::string find_file(const std::string& directory, const std::string& what,
 
 }  // namespace
 
+std::vector<int64_t> LabelledImages::classes() const {
+  const auto values = labels.contiguous();
+  return {values.data_ptr<int64_t>(), values.data_ptr<int64_t>() + values.numel()};
+}
+
 LabelledImages make_digits(int64_t count, uint64_t seed) {
   require(count >= 0, "make_digits: wanted a number of digits, got ", count);
   LabelledImages digits{torch::empty({count, kDigitSide, kDigitSide}, torch::kUInt8),
@@ -76,11 +81,6 @@ LabelledImages read_idx(const std::string& directory, IdxPart part) {
   const auto labels = find_file(directory, begin + "-labels", "idx1-ubyte");
   return join_idx(parse_idx(read_file(images), images), images,
                   parse_idx(read_file(labels), labels), labels);
-}
-
-LabelledImages first_of(const LabelledImages& images, int64_t count) {
-  if (count == 0 || count >= images.size()) return images;
-  return {images.pixels.narrow(0, 0, count), images.labels.narrow(0, 0, count)};
 }
 
 }  // namespace translution

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <string>
+#include <vector>
 
 #include "translution/data/idx.h"
 
@@ -14,6 +15,7 @@ struct LabelledImages {
   torch::Tensor labels;  ///< int64 [n]
 
   int64_t size() const { return pixels.size(0); }
+  std::vector<int64_t> classes() const;  ///< the labels as plain numbers
 };
 
 /// `count` digits of all classes, drawn by the program itself on all threads. Digit i is a function
@@ -31,8 +33,5 @@ LabelledImages read_idx(const std::string& directory, IdxPart part);
 /// Images and labels together: as many of one as of the other, labels 0 to 9.
 LabelledImages join_idx(IdxArray images, const std::string& images_name, const IdxArray& labels,
                         const std::string& labels_name);
-
-/// The first `count` of them; all where `count` is 0 or more than there are.
-LabelledImages first_of(const LabelledImages& images, int64_t count);
 
 }  // namespace translution

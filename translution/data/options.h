@@ -56,7 +56,7 @@ struct DataOptions {
   Augment augment = Augment::full;  ///< image folders: how training images are changed
   std::function<void(const std::string&)> report = {};  ///< told of each broken image
   int64_t length = 0;                                   ///< text: tokens that a model sees at once
-  int64_t train_limit = 0;                              ///< take only the first so many; 0: all
+  int64_t train_limit = 0;                              ///< take only so many, see limit.h; 0: all
   int64_t eval_limit = 0;
   double max_broken = 0.01;  ///< image folders: share of broken images at which a run stops
 };

@@ -68,7 +68,9 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
              o.eval_on.push_back(Value{v.name, word}.one_of(kWhere));
          },
          [](const DataOptions& o) { return names_text(o.eval_on); }},
-        limit("train-limit", "take only the first N samples; 0: all (0)",
+        limit("train-limit",
+              "samples to train on, evenly over the classes where data is sorted by class; 0: all "
+              "(0)",
               &DataOptions::train_limit),
         limit("eval-limit", "the same for evaluation (0)", &DataOptions::eval_limit),
         {"augment", choices(kAugments),

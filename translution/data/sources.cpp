@@ -9,6 +9,7 @@
 #include "translution/data/canvas.h"
 #include "translution/data/digits.h"
 #include "translution/data/image_folder.h"
+#include "translution/data/limit.h"
 #include "translution/data/tokens.h"
 
 namespace translution {
@@ -17,10 +18,28 @@ namespace {
 constexpr int64_t kAllDigits = 60000, kMostDigits = 1000000;
 
 // What the seed of a run decides, each with draws of its own.
-enum SeedUse : uint64_t { kTrainDigits = 1, kEvalDigits, kTrainPlaces, kEvalPlaces };
+enum SeedUse : uint64_t {
+  kTrainDigits = 1,
+  kEvalDigits,
+  kTrainPlaces,
+  kEvalPlaces,
+  kTrainLimit,
+  kEvalLimit
+};
 
 uint64_t seed_for(const DataOptions& options, SeedUse use) {
   return Random({options.seed, use}).bits();
+}
+
+// What the limits leave of training and evaluation data.
+template <typename Data>
+auto limit_train(Data data, const DataOptions& options) {
+  return take_samples(std::move(data), options.train_limit, seed_for(options, kTrainLimit));
+}
+
+template <typename Data>
+auto limit_eval(Data data, const DataOptions& options) {
+  return take_samples(std::move(data), options.eval_limit, seed_for(options, kEvalLimit));
 }
 
 struct Split {
@@ -50,8 +69,8 @@ Split draw_digits(const DataOptions& options, const std::string& where) {
 Split read_split(const DataOptions& options, const std::string& directory) {
   require(!directory.empty(), "data ", options.data, ": wanted a directory behind the kind, as in ",
           options.data.substr(0, options.data.find(':')), ":DIR");
-  Split split{first_of(read_idx(directory, IdxPart::train), options.train_limit),
-              first_of(read_idx(directory, IdxPart::t10k), options.eval_limit)};
+  Split split{limit_train(read_idx(directory, IdxPart::train), options),
+              limit_eval(read_idx(directory, IdxPart::t10k), options)};
   ensure(split.train.pixels.sizes().slice(1) == split.eval.pixels.sizes().slice(1), directory,
          ": training images are ", times(split.train.pixels.sizes().slice(1)), ", test images ",
          times(split.eval.pixels.sizes().slice(1)));
@@ -108,9 +127,9 @@ DataSource open_text(const DataOptions& options, const std::string& directory) {
   require(options.length > 0, "data ", options.data, ": wanted a gpt model, whose length it needs");
   const auto train = open_tokens(options, directory, TokenSplit::train);
   DataSource source;
-  source.train = first_of(train, options.train_limit);
+  source.train = limit_train(train, options);
   source.evaluation.push_back(
-      {"val", first_of(open_tokens(options, directory, TokenSplit::val), options.eval_limit)});
+      {"val", limit_eval(open_tokens(options, directory, TokenSplit::val), options)});
   source.vocabulary = train->meta().vocabulary;
   return source;
 }
@@ -126,8 +145,8 @@ DataSource open_folders(const DataOptions& options, const std::string& directory
   auto folders = open_image_folders(directory, folder);
   DataSource source;
   source.classes = folders.train->classes();
-  source.train = first_of(std::move(folders.train), options.train_limit);
-  source.evaluation.push_back({"val", first_of(std::move(folders.val), options.eval_limit)});
+  source.train = limit_train(std::move(folders.train), options);
+  source.evaluation.push_back({"val", limit_eval(std::move(folders.val), options)});
   source.image = {options.image_size, options.image_size};
   source.channels = 3;
   return source;

@@ -1,0 +1,98 @@
+#include "translution/data/limit.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "translution/core/random.h"
+
+namespace translution {
+namespace {
+
+constexpr uint64_t kOrderOfClasses = 0, kOrderInAClass = 1;  // what random numbers are for
+
+// Some samples of a set.
+class SubsetDataset : public Dataset {
+ public:
+  SubsetDataset(std::shared_ptr<const Dataset> dataset, std::vector<int64_t> samples)
+      : dataset_(std::move(dataset)), samples_(std::move(samples)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
+  Batch load(const BatchPlan& plan) const override {
+    BatchPlan inner{plan.epoch, plan.index, {}};
+    for (const int64_t sample : plan.samples) inner.samples.push_back(samples_.at(sample));
+    return dataset_->load(inner);
+  }
+  std::vector<std::string> classes() const override { return dataset_->classes(); }
+  std::vector<int64_t> labels() const override {
+    const auto all = dataset_->labels();
+    std::vector<int64_t> labels;
+    if (all.empty()) return labels;
+    for (const int64_t sample : samples_) labels.push_back(all.at(sample));
+    return labels;
+  }
+
+ private:
+  const std::shared_ptr<const Dataset> dataset_;
+  const std::vector<int64_t> samples_;
+};
+
+// Does every class have its samples in one piece?
+bool sorted_by_class(const std::vector<int64_t>& labels) {
+  std::map<int64_t, int64_t> pieces;
+  for (size_t s = 0; s < labels.size(); ++s)
+    if ((s == 0 || labels[s] != labels[s - 1]) && ++pieces[labels[s]] > 1) return false;
+  return !labels.empty();
+}
+
+std::vector<int64_t> taken(const std::vector<int64_t>& labels, int64_t count, uint64_t seed) {
+  if (sorted_by_class(labels)) return even_sample(labels, count, seed);
+  std::vector<int64_t> first(count);
+  std::iota(first.begin(), first.end(), 0);
+  return first;
+}
+
+}  // namespace
+
+// In each round every class gives one sample, until enough are there or it has no more.
+std::vector<int64_t> even_sample(const std::vector<int64_t>& labels, int64_t count, uint64_t seed) {
+  std::map<int64_t, std::vector<int64_t>> classes;
+  for (size_t s = 0; s < labels.size(); ++s) classes[labels[s]].push_back(static_cast<int64_t>(s));
+  const auto order =
+      permutation(static_cast<int64_t>(classes.size()), Random({seed, kOrderOfClasses}));
+  std::vector<std::array<int64_t, 3>> turns;  // round, place in it, sample
+  turns.reserve(labels.size());
+  auto place = order.begin();
+  for (const auto& [label, samples] : classes) {
+    const auto drawn = permutation(static_cast<int64_t>(samples.size()),
+                                   Random({seed, kOrderInAClass, static_cast<uint64_t>(label)}));
+    for (size_t round = 0; round < drawn.size(); ++round)
+      turns.push_back({static_cast<int64_t>(round), *place, samples[drawn[round]]});
+    ++place;
+  }
+  const auto end = turns.begin() + std::min<int64_t>(count, static_cast<int64_t>(turns.size()));
+  std::partial_sort(turns.begin(), end, turns.end());
+  std::vector<int64_t> chosen;
+  for (auto turn = turns.begin(); turn != end; ++turn) chosen.push_back((*turn)[2]);
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+std::shared_ptr<const Dataset> take_samples(std::shared_ptr<const Dataset> dataset, int64_t count,
+                                            uint64_t seed) {
+  if (count == 0 || count >= dataset->size()) return dataset;
+  auto samples = taken(dataset->labels(), count, seed);
+  return std::make_shared<SubsetDataset>(std::move(dataset), std::move(samples));
+}
+
+LabelledImages take_samples(const LabelledImages& images, int64_t count, uint64_t seed) {
+  if (count == 0 || count >= images.size()) return images;
+  const auto samples = torch::tensor(taken(images.classes(), count, seed));
+  return {images.pixels.index_select(0, samples), images.labels.index_select(0, samples)};
+}
+
+}  // namespace translution
