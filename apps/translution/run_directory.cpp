@@ -6,6 +6,7 @@
 
 #include "model_file.h"
 #include "translution/core/error.h"
+#include "translution/data/class_names.h"
 #include "translution/data/settings.h"
 #include "translution/models/settings.h"
 #include "translution/nn/regrid.h"
@@ -21,6 +22,20 @@ std::shared_ptr<Network> make_network(ModelOptions options, const NamedTensors& 
   return network;
 }
 
+void check_data_of(const Trained& trained, const DataSource& source, const std::string& data) {
+  const auto& model = trained.network->options();
+  const auto count = static_cast<int64_t>(source.classes.size());
+  require(model.family == Family::gpt
+              ? source.vocabulary > 0 && source.vocabulary <= model.vocabulary
+              : source.image == model.image_size && source.channels == model.channels &&
+                    (trained.names_classes || count == model.classes),
+          data, " does not fit the model of ", trained.path, "; name other data with --data");
+  const auto difference = class_difference(trained.classes, source.classes);
+  require(difference.empty() || !trained.names_classes, data, ": the classes are not those of ",
+          trained.path, ": ", difference,
+          "; use the same class folders, or name other data with --data");
+}
+
 // A file of weights tells its model, but neither data nor the names of classes.
 Trained load_converted(const std::string& path) {
   const auto model = load_described(path);
@@ -28,6 +43,7 @@ Trained load_converted(const std::string& path) {
   Trained trained{path, 0, {texts.begin(), texts.end()}, {}, nullptr};
   for (int64_t c = 0; model.options.family == Family::vit && c < model.options.classes; ++c)
     trained.classes.push_back(std::to_string(c));
+  trained.names_classes = false;
   trained.network = make_network(model.options, model.tensors);
   return trained;
 }
@@ -70,12 +86,7 @@ DataSource open_data_of(const Trained& trained, const std::map<std::string, std:
   options.image_size = static_cast<int>(model.image_size.front());
   options.report = print_line;
   auto source = open_data(options);
-  require(model.family == Family::gpt
-              ? source.vocabulary > 0 && source.vocabulary <= model.vocabulary
-              : source.image == model.image_size && source.channels == model.channels &&
-                    static_cast<int64_t>(source.classes.size()) == model.classes,
-          options.data, " does not fit the model of ", trained.path,
-          "; name other data with --data");
+  check_data_of(trained, source, options.data);
   return source;
 }
 

@@ -16,6 +16,7 @@ struct Trained {
   std::map<std::string, std::string> config;  ///< model and data settings of its run
   std::vector<std::string> classes;
   std::shared_ptr<Network> network;
+  bool names_classes = true;  ///< false: `classes` are numbers, since the file has no names
 };
 
 /// The model of a run, of a checkpoint, of a directory of checkpoints, or of a file that

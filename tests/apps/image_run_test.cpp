@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/apps/program.h"
@@ -42,11 +43,16 @@ class ImageRun : public ::testing::Test {
     return folder_.write(name, bytes);
   }
   std::string damage(const std::string& name) const { return write(name, "no image"); }
+  std::string data_path() const { return folder_.path(); }
   std::string run_path(const std::string& name = "run") const {
     return folder_.path() + "/" + name;
   }
   Outcome train(const std::string& more, const std::string& name = "run") const {
-    return run("train --threads 1 --data images:" + folder_.path() +
+    return train_on(data_path(), more, name);
+  }
+  Outcome train_on(const std::string& data, const std::string& more,
+                   const std::string& name = "run") const {
+    return run("train --threads 1 --data images:" + data +
                " --model vit-tiny/16 --image-size 32 --batch 12 --save-every 2 --out " +
                run_path(name) + " " + more);
   }
@@ -119,6 +125,56 @@ TEST_F(ImageRun, AnOldRunGoesOnAsItBegan) {
   const auto resumed = train("--steps 4 --resume auto --augment none");
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(run("eval " + run_path()).code, 0);
+}
+
+// The folder comes later in the order of names, so that every label would mean another class.
+TEST_F(ImageRun, RefusesARenamedClass) {
+  ASSERT_EQ(train("--steps 2").code, 0);
+  for (const std::string part : {"train", "val"})
+    std::filesystem::rename(data_path() + "/" + part + "/dark",
+                            data_path() + "/" + part + "/night");
+  const std::string difference = "/checkpoints/step-00000002: 'dark' is missing, 'night' is new; ";
+  const auto resumed = train("--steps 4 --resume auto");
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_THAT(resumed.err, HasSubstr("resume: the classes are not those of " + run_path() +
+                                     difference + "use the same class folders, or another --out"));
+  for (const std::string call : {"eval " + run_path(), "eval " + run_path() + " --json",
+                                 "report " + run_path() + " --out " + data_path() + "/r.html"}) {
+    const auto outcome = run(call);
+    EXPECT_EQ(outcome.code, 2) << call;
+    EXPECT_THAT(outcome.err, HasSubstr("images:" + data_path() + ": the classes are not those of " +
+                                       run_path() + difference));
+  }
+  for (const std::string part : {"train/", "val/"}) write(part + "dark/0.png", picture(10));
+  EXPECT_THAT(run("eval " + run_path()).err, HasSubstr("step-00000002: 'night' is new; "));
+}
+
+TEST_F(ImageRun, FindsAClassFolderThatIsNotUtf8AtTheStart) {
+  for (const std::string part : {"train/", "val/"}) write(part + "caf\xE9/0.png", picture(90));
+  const auto outcome = train("--steps 2");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(data_path() + "/train: the name of the class folder 'caf\\xE9'"
+                                                   " is not UTF-8; rename it\n"));
+  EXPECT_FALSE(std::filesystem::exists(run_path()));
+}
+
+TEST_F(ImageRun, FindsADirectoryThatIsNotUtf8AtTheStart) {
+  const std::string link = data_path() + "/d\xFF";
+  std::filesystem::create_directory_symlink(data_path(), link);
+  const auto outcome = train_on(link, "--steps 2");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("data: expected text in UTF-8, got 'images:" + data_path() + "/d\\xFF'\n"));
+  EXPECT_FALSE(std::filesystem::exists(run_path() + "/checkpoints/last"));
+}
+
+TEST_F(ImageRun, NamesOfImagesMayBeAnyBytes) {
+  for (const std::string part : {"train/", "val/"}) write(part + "dark/\xE9.png", picture(11));
+  const auto broken = damage("train/light/\xFF.png");
+  const auto trained = train("--epochs 2 --max-broken 0.2");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_EQ(run("eval " + run_path() + " --json").code, 0);
+  EXPECT_EQ(run("report " + run_path() + " --out " + data_path() + "/r.html").code, 0);
 }
 
 TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {

@@ -6,6 +6,7 @@
 
 #include "translution/core/error.h"
 #include "translution/data/augment.h"
+#include "translution/data/class_names.h"
 #include "translution/data/image_file.h"
 #include "translution/data/mix.h"
 #include "translution/ops/large.h"
@@ -115,6 +116,9 @@ ImageFolderDataset::ImageFolderDataset(const std::string& folder, const ImageFol
   classes_ = names_in(folder, is_folder);
   ensure(!classes_.empty(), folder,
          ": has no folders; wanted one per class, with .jpg or .png images");
+  for (const std::string& name : classes_)
+    ensure(is_utf8(name), folder, ": the name of the class folder '", escape_bytes(name),
+           "' is not UTF-8; rename it");
   for (const std::string& name : classes_) scan_class(name);
   broken_ = std::make_unique<BrokenImages>(folder, size(), options.max_broken_share,
                                            options.report_broken);

@@ -8,6 +8,7 @@
 
 #include "translution/core/error.h"
 #include "translution/core/random.h"
+#include "translution/data/class_names.h"
 #include "translution/models/cost.h"
 #include "translution/train/resident.h"
 
@@ -81,6 +82,8 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
       per_epoch_(steps_per_epoch(data, options_)),
       total_(total_steps(data, options_)) {
   options_.check();
+  for (const auto& [name, text] : setup_.config)  // now: the first checkpoint may be hours away
+    require(is_utf8(text), name, ": expected text in UTF-8, got '", escape_bytes(text), "'");
 }
 
 void Trainer::resume() {
@@ -95,6 +98,9 @@ void Trainer::resume() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   const auto& state = checkpoint.content.state;
+  const auto difference = class_difference(state.value("classes", data_.classes), data_.classes);
+  require(difference.empty(), "resume: the classes are not those of ", checkpoint.path, ": ",
+          difference, "; use the same class folders, or another --out");
   for (const auto& [name, text] : setup_.config) {
     const auto before = setup_.before.find(name);
     const auto saved = state.at("config").value(
