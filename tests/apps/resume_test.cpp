@@ -188,6 +188,22 @@ TEST_F(Resume, NamesWhatIsDifferentAndLeavesTheRunAlone) {
   expect_difference("--data digits:65", "data is 'digits:65' now and 'digits:64' in ");
 }
 
+TEST_F(Resume, TellsOfSettingsThatMayChange) {
+  const auto notice = [&](const std::string& settings) {
+    const auto outcome = run(train("run", "--resume auto " + settings));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const auto begin = outcome.err.find("resume with changed settings: ");
+    if (begin == std::string::npos) return std::string();
+    return outcome.err.substr(begin, outcome.err.find('\n', begin) - begin);
+  };
+  trained("run");
+  EXPECT_EQ(notice(""), "");
+  EXPECT_EQ(notice("--workers 2 --keep 2"), "") << "changes nothing that is learned";
+  EXPECT_EQ(notice("--lr 0.002 --schedule constant --weight-decay 0.1 --clip 0"),
+            "resume with changed settings: lr 0.002 (was 0.001), schedule constant (was cosine), "
+            "weight-decay 0.1 (was 0.05), clip 0 (was 1)");
+}
+
 TEST_F(Resume, TwoProcessesDoNotWriteIntoOneRun) {
   const Started first(train("shared"));
   wait_for([&] { return has_checkpoint("shared"); });

@@ -53,6 +53,17 @@ std::string samples_text(const std::vector<int64_t>& samples) {
   return text + (samples.size() > 4 ? ", …" : "");
 }
 
+// Length, optimizer and loss: kept in every checkpoint, so that changes can be told.
+SettingTexts training_texts(const TrainOptions& options) {
+  return texts_of(train_settings(), options, Which::learned);
+}
+
+nlohmann::json object_of(const SettingTexts& texts) {
+  auto object = nlohmann::json::object();
+  for (const auto& [name, text] : texts) object[name] = text;
+  return object;
+}
+
 }  // namespace
 
 AdamWOptions adamw_options(const TrainOptions& o) {
@@ -93,7 +104,9 @@ void Trainer::resume() {
   ensure(newest.checkpoint || newest.skipped.empty(), setup_.directory,
          "/checkpoints: none is whole, so there is nothing to go on from; remove the run to start "
          "anew");
-  if (newest.checkpoint) restore(*newest.checkpoint);
+  if (!newest.checkpoint) return;
+  restore(*newest.checkpoint);
+  tell_changes(*newest.checkpoint);
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
@@ -125,6 +138,17 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   state_.loss_count = state.at("loss_count");
 }
 
+// What may change, since nothing is lost by it, is told.
+void Trainer::tell_changes(const Checkpoint& checkpoint) const {
+  const auto& saved = checkpoint.content.state;
+  if (!setup_.events.message || !saved.contains("training")) return;
+  std::string changes;
+  for (const auto& [name, text] : training_texts(options_))
+    if (const auto before = saved["training"].value(name, text); before != text)
+      changes += join(changes.empty() ? "" : ", ", name, " ", text, " (was ", before, ")");
+  if (!changes.empty()) setup_.events.message("resume with changed settings: " + changes);
+}
+
 CheckpointContent Trainer::content() const {
   CheckpointContent content;
   for (size_t p = 0; p < parameters_.size(); ++p) {
@@ -133,9 +157,8 @@ CheckpointContent Trainer::content() const {
     content.optimizer["first." + name] = optimizer_.state.first[p];
     content.optimizer["second." + name] = optimizer_.state.second[p];
   }
-  nlohmann::json config = nlohmann::json::object();
-  for (const auto& [name, text] : setup_.config) config[name] = text;
-  content.state = {{"config", config},
+  content.state = {{"config", object_of(setup_.config)},
+                   {"training", object_of(training_texts(options_))},
                    {"classes", data_.classes},
                    {"samples", data_.train->size()},
                    {"optimizer_steps", optimizer_.state.steps},

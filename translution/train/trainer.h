@@ -48,7 +48,8 @@ class Trainer {
   };
   Trainer(Network& network, const DataSource& data, Setup setup);
 
-  /// Goes on from the newest whole checkpoint, if there is one; tells of damaged ones.
+  /// Goes on from the newest whole checkpoint, if there is one; tells of damaged ones, and of
+  /// settings of training that are not those of the checkpoint.
   void resume();
   /// To the end, or until `stop` is set: then a checkpoint is saved and the rest left undone.
   /// Returns whether it got to the end.
@@ -73,6 +74,7 @@ class Trainer {
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);
+  void tell_changes(const Checkpoint& checkpoint) const;
   void tell(const Metrics& metrics);
   bool due(int64_t every) const;
   double epochs_done() const;
