@@ -56,6 +56,15 @@ std::string encode(const char* ending, int type, const std::vector<int>& options
   return {bytes.begin(), bytes.end()};
 }
 
+// With EXIF that turns it by 90 degrees.
+std::string turned(const std::string& jpeg) {
+  const std::string exif(
+      "\xFF\xE1\0\x22"
+      "Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0",
+      36);
+  return jpeg.substr(0, 2) + exif + jpeg.substr(2);
+}
+
 std::string manifest() {
   Manifest it;
   it.step = 12;
@@ -76,6 +85,7 @@ int main(int argc, char** argv) {
   write(out / "image/colour.png", encode(".png", CV_8UC3));
   write(out / "image/grey16.png", encode(".png", CV_16UC1));
   write(out / "image/baseline.jpg", encode(".jpg", CV_8UC3));
+  write(out / "image/turned.jpg", turned(encode(".jpg", CV_8UC3)));
   write(out / "image/grey.jpg", encode(".jpg", CV_8UC1));
   write(out / "image/progressive.jpg", encode(".jpg", CV_8UC3, {cv::IMWRITE_JPEG_PROGRESSIVE, 1}));
   write(out / "safetensors/two", safetensors());

@@ -177,6 +177,37 @@ TEST_F(ImageRun, NamesOfImagesMayBeAnyBytes) {
   EXPECT_EQ(run("report " + run_path() + " --out " + data_path() + "/r.html").code, 0);
 }
 
+// One image, in four files: upright and turned, as PNG and JPEG.
+TEST_F(ImageRun, SeesPhotographsTheRightWayUp) {
+  ASSERT_EQ(train("--steps 2 --augment none").code, 0);
+  const std::string jpeg = to_jpeg(stored_for(varied_image(48, 64), 6), Chroma::full);
+  const std::string turned = with_exif(jpeg, exif_with(6));
+  const RgbImage upright = decode_image(turned, "turned.jpg");
+  ASSERT_EQ(upright.cols, 64);
+  std::string png = to_png(stored_for(upright, 8));
+  png.insert(33, png_chunk("eXIf", exif_with(8)));
+  const auto seen = [&](const std::string& name, const std::string& bytes) {
+    const auto outcome = run("predict " + run_path() + " " + write(name, bytes) + " --json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out).at(0).at("classes");
+  };
+  const auto expected = seen("upright.png", to_png(upright));
+  EXPECT_EQ(seen("turned.jpg", turned), expected);
+  EXPECT_EQ(seen("turned.png", png), expected);
+  EXPECT_NE(seen("plain.jpg", jpeg), expected);
+}
+
+TEST_F(ImageRun, WarningsAboutHeadersAreNoDamage) {
+  const auto files =
+      harmless_changes(to_jpeg(make_image(40, 40, [](int, int, int) { return 20; }), Chroma::full));
+  for (size_t file = 0; file < files.size(); ++file)
+    for (const std::string part : {"train/", "val/"})
+      write(join(part, "dark/camera", file, ".jpg"), files[file]);
+  const auto outcome = train("--epochs 1 --max-broken 0");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, Not(HasSubstr(".jpg")));
+}
+
 TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {
   ASSERT_EQ(train("--steps 2").code, 0);
   write("train/dark/more.png", picture(50));
@@ -189,12 +220,12 @@ TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {
 
 TEST_F(ImageRun, NamesABrokenImageAndGoesOn) {
   const auto broken = damage("train/light/0.png");
-  const auto trained = train("--steps 2");
+  const auto trained = train("--steps 2 --max-broken 0.1");
   EXPECT_EQ(trained.code, 0) << trained.err;
   EXPECT_THAT(trained.err, HasSubstr(broken + ": is neither"));
 
   const auto unseen = damage("val/dark/3.png");
-  const auto evaluated = run("eval " + run_path());
+  const auto evaluated = run("eval " + run_path() + " --max-broken 0.1");
   EXPECT_EQ(evaluated.code, 0) << evaluated.err;
   EXPECT_THAT(evaluated.err, HasSubstr(unseen + ": is neither"));
   EXPECT_THAT(evaluated.err, Not(HasSubstr(broken)));
@@ -204,11 +235,14 @@ TEST_F(ImageRun, StopsAtTheShareThatIsSetAndGoesOnWithAnother) {
   ASSERT_EQ(train("--steps 2").code, 0);
   const auto broken = damage("train/light/0.png");
 
-  const auto stopped = train("--steps 4 --resume auto --max-broken 0");
-  EXPECT_EQ(stopped.code, 1);
-  EXPECT_THAT(stopped.err, HasSubstr("1 of 12 images (8.33333 %) are broken, allowed are 0 (raise "
-                                     "max-broken, or mend them); the first: " +
-                                     broken));
+  for (const std::string share : {"", " --max-broken 0", " --max-broken 0.08"}) {
+    const auto stopped = train("--steps 4 --resume auto" + share);
+    EXPECT_EQ(stopped.code, 1) << share;
+    EXPECT_THAT(stopped.err,
+                HasSubstr("1 of 12 images (8.33333 %) are broken, allowed are 0 (repair "
+                          "or remove them, or raise --max-broken); the first: " +
+                          broken));
+  }
   const auto evaluated = run("eval " + run_path() + " --max-broken 0.6");
   EXPECT_EQ(evaluated.code, 2);
   EXPECT_THAT(evaluated.err, HasSubstr("--max-broken wants 0 to 0.5, got 0.6"));

@@ -92,11 +92,47 @@ TEST(DecodeImage, JpegWithASubsamplingThatHasNoNameIsRead) {
   EXPECT_THAT(rgb(decode_image(jpeg, "a.jpg"), 31, 31), ElementsAre(77, 77, 77));
 }
 
-TEST(DecodeImage, BytesLeftOverBeforeTheEndOfAJpegAreHarmless) {
+TEST(DecodeImage, WarningsThatCostNoPixelsAreHarmless) {
   const std::string jpeg = to_jpeg(soft_image(20, 30), Chroma::full);
-  std::string longer = jpeg;
-  longer.insert(jpeg.size() - 2, "left over");
-  EXPECT_EQ(decode_image(longer, "a.jpg").pixels, decode_image(jpeg, "a.jpg").pixels);
+  const RgbImage expected = decode_image(jpeg, "a.jpg");
+  const auto files = harmless_changes(jpeg);
+  ASSERT_EQ(files.size(), 5u);
+  for (size_t file = 0; file < files.size(); ++file) {
+    ASSERT_NE(files[file], jpeg) << file;
+    EXPECT_EQ(refusal(files[file]), "") << file;
+    EXPECT_EQ(decode_image(files[file], "a.jpg").pixels, expected.pixels) << file;
+  }
+}
+
+TEST(DecodeImage, IsTurnedAsExifSays) {
+  const RgbImage image = varied_image(23, 37);
+  for (int orientation = 1; orientation <= 8; ++orientation)
+    for (const bool little_endian : {true, false}) {
+      const std::string exif = exif_with(orientation, little_endian);
+      const RgbImage stored = stored_for(image, orientation);
+      std::string png = to_png(stored);
+      png.insert(33, png_chunk("eXIf", exif));  // behind the header
+      EXPECT_EQ(decode_image(png, "a.png").pixels, image.pixels) << orientation;
+      const std::string jpeg = to_jpeg(stored, Chroma::full);
+      const RgbImage shown = decode_image(with_exif(jpeg, exif), "a.jpg");
+      EXPECT_EQ(stored_for(shown, orientation).pixels, decode_image(jpeg, "a.jpg").pixels)
+          << orientation;
+      for (const std::string& file : {png, with_exif(jpeg, exif)}) {
+        const ImageSize size = image_size(file, "a");
+        EXPECT_THAT((std::vector<int>{size.rows, size.cols}), ElementsAre(23, 37)) << orientation;
+      }
+    }
+}
+
+TEST(DecodeImage, ExifThatCannotBeUnderstoodTurnsNothing) {
+  const std::string jpeg = to_jpeg(varied_image(23, 37), Chroma::full);
+  const RgbImage expected = decode_image(jpeg, "a.jpg");
+  const std::string exif = exif_with(6);
+  std::vector<std::string> broken{exif_with(0), exif_with(9), exif_with(65535), "", "II", "XX"};
+  for (size_t size = 0; size < 30; ++size) broken.push_back(exif.substr(0, size));
+  broken.push_back("II*\0\xFF\xFF\xFF\xFF");  // the list of entries is beyond the end
+  for (const std::string& one : broken)
+    EXPECT_EQ(decode_image(with_exif(jpeg, one), "a.jpg").pixels, expected.pixels);
 }
 
 // All kinds that are decoded in another way.
@@ -145,6 +181,29 @@ TEST(DecodePart, HasThePixelsOfTheWholePicture) {
               << box.top << " " << box.left << " " << box.rows << " " << box.cols;
         }
       }
+  }
+}
+
+TEST(DecodePart, HasThePixelsOfTheWholePictureWhicheverWayUp) {
+  const std::string jpeg = to_jpeg(noise_image(104, 136), Chroma::quarter);
+  for (int orientation = 2; orientation <= 8; ++orientation) {
+    const std::string file = with_exif(jpeg, exif_with(orientation));
+    const ImageSize full = image_size(file, "a.jpg");
+    for (const int divisor : {1, 2, 4, 8}) {
+      const ImageSize at_least{full.rows / divisor, full.cols / divisor};
+      const RgbImage whole = decode_image(file, "a.jpg", at_least);
+      ASSERT_EQ(whole.rows, at_least.rows);
+      Random random({static_cast<uint64_t>(orientation)});
+      for (int trial = 0; trial < 30; ++trial) {
+        const double height = 1 + random.below(full.rows), width = 1 + random.below(full.cols);
+        const Box box{static_cast<double>(random.below(full.rows - height + 1)),
+                      static_cast<double>(random.below(full.cols - width + 1)), height, width};
+        ImagePart part;
+        decode_part(file, "a.jpg", at_least, box, part);
+        expect_same(part, whole, 1.0 / divisor, box);
+        ASSERT_FALSE(HasFatalFailure()) << "orientation " << orientation << ", 1/" << divisor;
+      }
+    }
   }
 }
 

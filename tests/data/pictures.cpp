@@ -1,5 +1,6 @@
 #include "tests/data/pictures.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -149,6 +150,63 @@ std::string RawPng::bytes() const {
   return "\x89PNG\r\n\x1A\n" + png_chunk("IHDR", header) +
          (palette.empty() ? "" : png_chunk("PLTE", palette)) + ancillary +
          png_chunk("IDAT", packed) + png_chunk("IEND", "");
+}
+
+std::string exif_with(int orientation, bool little_endian) {
+  const auto number = [=](uint32_t value, int size) {
+    std::string bytes = big_endian(value).substr(4 - size);
+    if (little_endian) std::reverse(bytes.begin(), bytes.end());
+    return bytes;
+  };
+  const auto entry = [&](uint32_t tag, uint32_t value) {  // one 16-bit number
+    return number(tag, 2) + number(3, 2) + number(1, 4) + number(value, 2) + number(0, 2);
+  };
+  return (little_endian ? "II" : "MM") + number(42, 2) + number(8, 4) + number(3, 2) +
+         entry(0x0103, 6) + entry(0x0112, orientation) + entry(0x0128, 2) + number(0, 4);
+}
+
+std::string with_exif(const std::string& jpeg, const std::string& exif) {
+  const std::string body = std::string("Exif\0\0", 6) + exif;
+  return jpeg.substr(0, 2) + "\xFF\xE1" + big_endian(body.size() + 2).substr(2) + body +
+         jpeg.substr(2);
+}
+
+// By EXIF's own words: where the first stored row and the first stored column are seen.
+RgbImage stored_for(const RgbImage& image, int orientation) {
+  const bool row_is_column = orientation >= 5;
+  const bool first_row_last = orientation == 3 || orientation == 4 || orientation == 6 ||
+                              orientation == 7;  // at the bottom, or on the right
+  const bool first_column_last = orientation == 2 || orientation == 3 || orientation == 7 ||
+                                 orientation == 8;  // on the right, or at the bottom
+  const int rows = row_is_column ? image.cols : image.rows;
+  const int cols = row_is_column ? image.rows : image.cols;
+  return make_image(rows, cols, [&](int row, int col, int c) {
+    const int a = first_row_last ? rows - 1 - row : row;
+    const int b = first_column_last ? cols - 1 - col : col;
+    return pixel(image, row_is_column ? b : a, row_is_column ? a : b)[c];
+  });
+}
+
+std::vector<std::string> harmless_changes(const std::string& jpeg) {
+  std::vector<std::string> files;
+  const size_t jfif = jpeg.find("JFIF"), scan = jpeg.find("\xFF\xDA");
+  files.push_back(jpeg);
+  files.back()[jfif + 5] = 3;  // a version to come
+  files.push_back(jpeg);
+  files.back()[scan + 4 + 2 * jpeg[scan + 4] + 2] = 0;  // a sequential scan of one coefficient
+  files.push_back(jpeg);
+  files.back().insert(scan, 7, '\0');  // padding between segments
+  files.push_back(jpeg);
+  files.back().insert(jpeg.size() - 2, "left over");
+  // Adobe's segment with a colour transform that nobody knows; not beside JFIF, which says the
+  // same.
+  const size_t length = 2 + static_cast<unsigned char>(jpeg[5]);
+  files.push_back(jpeg.substr(0, 2) +
+                  std::string("\xFF\xEE\0\x0E"
+                              "Adobe\0\x64\0\0\0\0\5",
+                              16) +
+                  jpeg.substr(2 + length));
+  return files;
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -46,6 +46,16 @@ struct RawPng {
 };
 std::string png_chunk(const std::string& type, const std::string& data);
 
+/// EXIF as cameras write it, with one entry before the orientation and one behind it.
+std::string exif_with(int orientation, bool little_endian = true);
+/// The JPEG with this EXIF in front.
+std::string with_exif(const std::string& jpeg, const std::string& exif);
+/// What is stored so that EXIF's orientation, 1 to 8, shows `image`.
+RgbImage stored_for(const RgbImage& image, int orientation);
+
+/// Small changes of a JPEG that libjpeg warns of, though all pixels are there.
+std::vector<std::string> harmless_changes(const std::string& jpeg);
+
 /// A folder that is removed at the end.
 class TemporaryFolder {
  public:

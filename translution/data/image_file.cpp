@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "translution/core/error.h"
+#include "translution/data/orientation.h"
 #include "translution/io/file.h"
 
 namespace translution {
@@ -83,7 +84,8 @@ class JpegReader {
  private:
   static JpegReader& of(j_common_ptr info) { return *static_cast<JpegReader*>(info->client_data); }
   [[noreturn]] static void stop(j_common_ptr info);
-  static void hear(j_common_ptr info, int level);
+  static void warn(j_common_ptr info, int level);
+  bool tells_of_damage() const;
   static void count_scans(j_common_ptr info);
 
   template <typename Step>
@@ -118,12 +120,24 @@ void JpegReader::stop(j_common_ptr info) {
   std::longjmp(of(info).before_, 1);
 }
 
-// Warnings tell of damage, but for bytes left over before the end marker, which some cameras and
-// editors write.
-void JpegReader::hear(j_common_ptr info, int level) {
-  const jpeg_error_mgr& heard = *info->err;
-  const bool left_over = heard.msg_code == JWRN_EXTRANEOUS_DATA && heard.msg_parm.i[1] == JPEG_EOI;
-  if (level < 0 && !left_over) stop(info);
+void JpegReader::warn(j_common_ptr info, int level) {
+  if (level < 0 && of(info).tells_of_damage()) stop(info);
+}
+
+// Some cameras and editors write headers that libjpeg warns of, though all pixels are there:
+// versions that it does not know, parameters that mean nothing in a sequential scan, and bytes left
+// over between segments before the first scan, or before the end marker.
+bool JpegReader::tells_of_damage() const {
+  switch (errors_.msg_code) {
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM:
+    case JWRN_NOT_SEQUENTIAL:
+      return false;
+    case JWRN_EXTRANEOUS_DATA:
+      return info_.input_scan_number > 0 && errors_.msg_parm.i[1] != JPEG_EOI;
+    default:
+      return true;
+  }
 }
 
 // A small file may ask for as many passes over a large picture as it has bytes for.
@@ -138,7 +152,7 @@ ImageSize JpegReader::read_header() {
   info_.err = jpeg_std_error(&errors_);
   info_.client_data = this;
   errors_.error_exit = &stop;
-  errors_.emit_message = &hear;
+  errors_.emit_message = &warn;
   progress_.progress_monitor = &count_scans;
   attempt([this] { open(); });
   return checked_size(info_.image_height, info_.image_width, bytes_.size(), name_);
@@ -229,10 +243,11 @@ ImageSize jpeg_size(std::string_view bytes, const std::string& name) {
 }
 
 void decode_jpeg(std::string_view bytes, const std::string& name, const ImageSize& at_least,
-                 const Box& wanted, ImagePart& part) {
+                 const Box& wanted, const Orientation& orientation, ImagePart& part) {
   JpegReader reader(bytes, name);
   const ImageSize full = reader.read_header();
-  reader.read(divisor_for(full, at_least), wanted, part);
+  reader.read(divisor_for(full, orientation.size(at_least)), orientation.stored_box(wanted, full),
+              part);
 }
 
 // --- PNG
@@ -298,19 +313,28 @@ void decode_png(std::string_view bytes, const std::string& name, ImagePart& part
                                 " bytes without the start of either)"));
 }
 
-}  // namespace
-
-ImageSize image_size(std::string_view bytes, const std::string& name) {
+ImageSize stored_size(std::string_view bytes, const std::string& name) {
   if (starts_with(bytes, kJpegStart)) return jpeg_size(bytes, name);
   if (starts_with(bytes, kPngStart)) return png_size(bytes, name);
   refuse(bytes, name);
 }
 
+}  // namespace
+
+ImageSize image_size(std::string_view bytes, const std::string& name) {
+  return orientation_in(bytes).size(stored_size(bytes, name));
+}
+
 void decode_part(std::string_view bytes, const std::string& name, ImageSize at_least,
                  const Box& wanted, ImagePart& part) {
-  if (starts_with(bytes, kJpegStart)) return decode_jpeg(bytes, name, at_least, wanted, part);
-  if (starts_with(bytes, kPngStart)) return decode_png(bytes, name, part);
-  refuse(bytes, name);
+  const Orientation orientation = orientation_in(bytes);
+  if (starts_with(bytes, kJpegStart))
+    decode_jpeg(bytes, name, at_least, wanted, orientation, part);
+  else if (starts_with(bytes, kPngStart))
+    decode_png(bytes, name, part);
+  else
+    refuse(bytes, name);
+  orientation.apply(part);
 }
 
 RgbImage decode_image(std::string_view bytes, const std::string& name, ImageSize at_least) {

@@ -18,9 +18,9 @@ struct RgbImage {
   std::vector<uint8_t> pixels;  ///< [rows,cols,3]
 };
 
-/// The size of a JPEG or PNG picture, read from its header alone. What the bytes are is seen from
-/// them, not from `name`, which serves messages. Refused, before any memory is taken: more than
-/// 100 megapixels, a side over 65500, and more pixels than so few bytes plausibly hold.
+/// The size of a JPEG or PNG picture as it is shown, read from its header alone. What the bytes are
+/// is seen from them, not from `name`, which serves messages. Refused, before any memory is taken:
+/// more than 100 megapixels, a side over 65500, and more pixels than so few bytes plausibly hold.
 ImageSize image_size(std::string_view bytes, const std::string& name);
 
 /// A part of a picture, in its pixels, which may be cut through.
@@ -38,7 +38,7 @@ struct ImagePart {
 constexpr ImageSize kFullSize{std::numeric_limits<int>::max(), std::numeric_limits<int>::max()};
 
 /// The picture as RGB: grey, palette and 16 bits are converted, CMYK is taken as Adobe's
-/// (inverted), alpha is dropped, the orientation that a camera noted is not applied. A JPEG may
+/// (inverted), alpha is dropped, and it is turned as EXIF says. A JPEG may
 /// come at a half, a quarter or an eighth of its size, which is faster, but never with fewer rows
 /// or cols than `at_least`. std::runtime_error with one line that begins with `name` for whatever
 /// is damaged, missing ends included.

@@ -61,9 +61,8 @@ RgbImage augmented_image(std::string_view bytes, const std::string& name, int si
 
 int64_t allowed_of(int64_t images, double most) {
   require(most >= 0 && most <= 0.5, "max_broken_share: wanted 0 to 0.5, got ", most);
-  if (most == 0) return 0;
-  const int64_t handful = std::min<int64_t>(5, images / 2);
-  return std::max<int64_t>(handful, images * most);
+  constexpr double kRounding = 1e-9;  // 0.29 of 100 are 29
+  return static_cast<int64_t>(static_cast<double>(images) * most + kRounding);
 }
 
 void check_has_classes_of(const ImageFolderDataset& a, const ImageFolderDataset& b) {
@@ -96,9 +95,10 @@ void BrokenImages::add(int64_t image, const std::string& why) {
   if (count <= allowed_) return;
   std::string first;
   for (size_t i = 0; i < lines_.size() && i < 3; ++i) first += (i > 0 ? "; " : "") + lines_[i];
-  throw std::runtime_error(join(folder_, ": ", count, " of ", images_, " images (",
-                                100.0 * count / images_, " %) are broken, allowed are ", allowed_,
-                                " (raise max-broken, or mend them); the first: ", first));
+  throw std::runtime_error(
+      join(folder_, ": ", count, " of ", images_, " images (", 100.0 * count / images_,
+           " %) are broken, allowed are ", allowed_,
+           " (repair or remove them, or raise --max-broken); the first: ", first));
 }
 
 std::vector<std::string> BrokenImages::lines() const {

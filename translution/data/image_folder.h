@@ -18,9 +18,8 @@ class BrokenImages {
  public:
   using Report = std::function<void(const std::string& line)>;
 
-  /// Of `images`, the share `most` may be broken, but in any case five (no more than half): a
-  /// small folder does not stop for one. Zero allows none at all. `report`, where there is one, is
-  /// called once per image, by one thread at a time.
+  /// Of `images`, at most the share `most` may be broken: of 25 none for 0.01, and one for 0.04.
+  /// `report`, where there is one, is called once per image, by one thread at a time.
   BrokenImages(std::string folder, int64_t images, double most, Report report);
 
   bool has(int64_t image) const;

@@ -76,7 +76,8 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
         {"augment", choices(kAugments),
          "training images of a folder: unchanged, cropped and flipped, or all of it (full)",
          set_augment, augment_text, /*of_the_run=*/false, /*before=*/"none"},
-        {"max-broken", "SHARE", "of a folder's images that may be broken, 0 to 0.5 (0.01)",
+        {"max-broken", "SHARE",
+         "largest share of a folder's images that may be broken, 0 to 0.5 (0.01)",
          [](DataOptions& o, const Value& v) { o.max_broken = v.real(0, 0.5); },
          [](const DataOptions& o) { return number_text(o.max_broken); },
          /*of_the_run=*/true}}}};
