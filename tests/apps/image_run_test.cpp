@@ -110,6 +110,15 @@ TEST_F(ImageRun, EpochsDifferWithAugmentationAndNotWithout) {
   EXPECT_GT(spread("full", ""), 1e-3) << "the default";
 }
 
+// Mixed images have a share for each class of the data, of which the paper's model has more.
+TEST_F(ImageRun, ASingleStepOfThePaperTakesMixedImages) {
+  const auto outcome =
+      run("reproduce imagenet --one-step --rows 1 --batch 4 --data images:" + data_path() +
+          " --out " + run_path());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(", loss "));
+}
+
 // A checkpoint from before there was such a setting: its images were not augmented.
 TEST_F(ImageRun, AnOldRunGoesOnAsItBegan) {
   ASSERT_EQ(train("--steps 2 --augment none").code, 0);
@@ -138,7 +147,7 @@ TEST_F(ImageRun, RefusesARenamedClass) {
   EXPECT_EQ(resumed.code, 2);
   EXPECT_THAT(resumed.err, HasSubstr("resume: the classes are not those of " + run_path() +
                                      difference + "use the same class folders, or another --out"));
-  for (const std::string call : {"eval " + run_path(), "eval " + run_path() + " --json",
+  for (const std::string& call : {"eval " + run_path(), "eval " + run_path() + " --json",
                                  "report " + run_path() + " --out " + data_path() + "/r.html"}) {
     const auto outcome = run(call);
     EXPECT_EQ(outcome.code, 2) << call;

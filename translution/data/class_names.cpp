@@ -9,7 +9,7 @@
 namespace translution {
 namespace {
 
-constexpr size_t kNamed = 3;  // classes in a message
+constexpr size_t kMostNamed = 3;  // classes in a message
 
 std::vector<std::string> names_without(const std::vector<std::string>& names,
                                        const std::vector<std::string>& others) {
@@ -23,9 +23,9 @@ std::vector<std::string> names_without(const std::vector<std::string>& names,
 std::string names_that_are(const std::vector<std::string>& names, const char* what) {
   if (names.empty()) return "";
   std::string text;
-  for (size_t n = 0; n < std::min(kNamed, names.size()); ++n)
+  for (size_t n = 0; n < std::min(kMostNamed, names.size()); ++n)
     text += (n > 0 ? ", '" : "'") + names[n] + "'";
-  if (names.size() > kNamed) text += join(" and ", names.size() - kNamed, " more");
+  if (names.size() > kMostNamed) text += join(" and ", names.size() - kMostNamed, " more");
   return join(text, names.size() == 1 ? " is " : " are ", what);
 }
 

@@ -49,7 +49,8 @@ bool sorted_by_class(const std::vector<int64_t>& labels) {
   return !labels.empty();
 }
 
-std::vector<int64_t> taken(const std::vector<int64_t>& labels, int64_t count, uint64_t seed) {
+std::vector<int64_t> samples_taken(const std::vector<int64_t>& labels, int64_t count,
+                                   uint64_t seed) {
   if (sorted_by_class(labels)) return even_sample(labels, count, seed);
   std::vector<int64_t> first(count);
   std::iota(first.begin(), first.end(), 0);
@@ -85,13 +86,13 @@ std::vector<int64_t> even_sample(const std::vector<int64_t>& labels, int64_t cou
 std::shared_ptr<const Dataset> take_samples(std::shared_ptr<const Dataset> dataset, int64_t count,
                                             uint64_t seed) {
   if (count == 0 || count >= dataset->size()) return dataset;
-  auto samples = taken(dataset->labels(), count, seed);
+  auto samples = samples_taken(dataset->labels(), count, seed);
   return std::make_shared<SubsetDataset>(std::move(dataset), std::move(samples));
 }
 
 LabelledImages take_samples(const LabelledImages& images, int64_t count, uint64_t seed) {
   if (count == 0 || count >= images.size()) return images;
-  const auto samples = torch::tensor(taken(images.classes(), count, seed));
+  const auto samples = torch::tensor(samples_taken(images.classes(), count, seed));
   return {images.pixels.index_select(0, samples), images.labels.index_select(0, samples)};
 }
 

@@ -11,9 +11,9 @@ constexpr std::string_view kJpegBegin = "\xFF\xD8", kPngBegin = "\x89PNG\r\n\x1A
 constexpr std::string_view kExifBegin{"Exif\0\0", 6};
 
 // Unsigned numbers in bytes. What lies beyond the end is 0.
-class Numbers {
+class ExifNumbers {
  public:
-  Numbers(std::string_view bytes, bool little_endian) : bytes_(bytes), little_(little_endian) {}
+  ExifNumbers(std::string_view bytes, bool little_endian) : bytes_(bytes), little_(little_endian) {}
 
   uint64_t two(uint64_t at) const { return number(at, 2); }
   uint64_t four(uint64_t at) const { return number(at, 4); }
@@ -34,7 +34,7 @@ class Numbers {
 // The TIFF structure of EXIF; empty where a file has none.
 std::string_view exif_in_jpeg(std::string_view file) {
   constexpr uint64_t kApplication1 = 0xFFE1, kScan = 0xFFDA, kEnd = 0xFFD9;
-  const Numbers numbers(file, /*little_endian=*/false);
+  const ExifNumbers numbers(file, /*little_endian=*/false);
   for (uint64_t at = kJpegBegin.size(); at + 4 <= file.size();) {
     const uint64_t marker = numbers.two(at), length = numbers.two(at + 2);
     if (marker == 0xFFFF) {  // a byte that fills up
@@ -52,7 +52,7 @@ std::string_view exif_in_jpeg(std::string_view file) {
 
 std::string_view exif_in_png(std::string_view file) {
   constexpr uint64_t kFrame = 12;  // length, type and checksum
-  const Numbers numbers(file, /*little_endian=*/false);
+  const ExifNumbers numbers(file, /*little_endian=*/false);
   for (uint64_t at = kPngBegin.size(); at + kFrame <= file.size();) {
     const uint64_t length = numbers.four(at);
     if (file.substr(at + 4, 4) == "eXIf") return file.substr(at + 8).substr(0, length);
@@ -66,7 +66,7 @@ uint64_t orientation_number(std::string_view tiff) {
   constexpr uint64_t kOrientation = 0x0112, kShort = 3, kEntry = 12;
   const bool little = tiff.substr(0, 2) == "II";
   if (!little && tiff.substr(0, 2) != "MM") return 0;
-  const Numbers numbers(tiff, little);
+  const ExifNumbers numbers(tiff, little);
   const uint64_t directory = numbers.four(4), entries = numbers.two(directory);
   for (uint64_t e = 0; e < entries; ++e) {
     const uint64_t at = directory + 2 + e * kEntry;
