@@ -1,11 +1,14 @@
 """The reader trusts nothing; the writer gives the bytes that C++ gives."""
 
 import json
+import os
 import struct
+import threading
 
 import pytest
 import torch
 
+import translution
 from translution import safetensors
 
 TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
@@ -30,6 +33,40 @@ def test_nothing_is_left_behind_when_saving_fails(tmp_path):
     with pytest.raises(ValueError, match="has no place in the format"):
         safetensors.save_file(path, {"c": torch.zeros(1, dtype=torch.complex64)})
     assert not list(tmp_path.iterdir())
+
+
+def test_links_are_followed_and_modes_kept(tmp_path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_bytes(b"before")
+    real.chmod(0o640)
+    link.symlink_to("real")
+    (tmp_path / "dangling").symlink_to(tmp_path / "new")
+    safetensors.save_file(link, {"a": torch.ones(2)})
+    safetensors.save_file(tmp_path / "dangling", {"a": torch.ones(2)})
+    assert link.is_symlink() and torch.equal(safetensors.load_file(real).tensors["a"], torch.ones(2))
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert safetensors.load_file(tmp_path / "new").tensors.keys() == {"a"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "link", "new", "real"]
+
+
+def test_pipes_are_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    safetensors.save_file(pipe, {"a": torch.ones(2)})
+    reader.join()
+    assert pipe.is_fifo() and read[0].endswith(torch.ones(2).numpy().tobytes())
+
+
+def test_empty_paths_are_refused():
+    model = torch.nn.Linear(1, 1)
+    for call in (lambda: translution.load_model(""), lambda: translution.load_weights(model, ""),
+                 lambda: translution.save_weights(model, ""), lambda: safetensors.load_file(""),
+                 lambda: safetensors.save_file("", {})):
+        with pytest.raises(ValueError, match="expected the path of a file, got ''"):
+            call()
 
 
 def write(path, header, data=b"", length=None):

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Optional, Tup
 import torch
 from torch import Tensor
 
+from ._files import path_text, written
+
 _DTYPES = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
     "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8,
@@ -123,7 +125,7 @@ def _read_tensor(file: BinaryIO, entry: _Entry) -> Tensor:
 def load_file(path: Union[str, Path]) -> File:
     """All tensors of the file, on the CPU, and its metadata. A file that breaks a rule of the
     format is refused: ValueError with one line."""
-    with open(path, "rb") as file:
+    with open(path_text(path), "rb") as file:
         try:
             entries, metadata = _read_header(file, os.fstat(file.fileno()).st_size)
             return File({entry.name: _read_tensor(file, entry) for entry in entries}, metadata)
@@ -148,20 +150,14 @@ def _lay_out(tensors: Mapping[str, Tensor]) -> Dict[str, Any]:
 
 def save_file(path: Union[str, Path], tensors: Mapping[str, Tensor],
               metadata: Optional[Mapping[str, str]] = None) -> None:
-    """Replaces the file in one step."""
+    """Replaces the file in one step. Symbolic links are followed; a device or pipe is written to."""
+    path_text(path)
     entries = _lay_out(tensors)
     header = {**({_METADATA: dict(sorted(metadata.items()))} if metadata else {}), **entries}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
     text += b" " * (-len(text) % 8)
-    part = Path(f"{path}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for name in entries:
-                plain = tensors[name].detach().cpu().contiguous().reshape(-1)
-                file.write(memoryview(plain.view(torch.uint8).numpy()))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with written(path) as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in entries:
+            plain = tensors[name].detach().cpu().contiguous().reshape(-1)
+            file.write(memoryview(plain.view(torch.uint8).numpy()))

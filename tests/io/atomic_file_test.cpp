@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <csignal>
+#include <thread>
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -13,6 +16,7 @@
 namespace translution::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -84,7 +88,61 @@ TEST_F(AtomicFileTest, SaysPathReasonAndWhatToDo) {
                 "/no/file: cannot be written: No such file or directory; make the "
                 "directory first");
   EXPECT_EQ(message_of<std::invalid_argument>([&] { write_file_atomically("a/", ""); }),
-            "a/: wanted the path of a file");
+            "a/: expected the path of a file");
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { write_file_atomically("", ""); }),
+            "expected the path of a file, got ''");
+  EXPECT_EQ(message_of([&] { write_file_atomically(dir.path(), ""); }),
+            dir.path() + ": is a directory; name a file in it");
+}
+
+TEST_F(AtomicFileTest, FollowsLinksAlsoToWhatIsNotThereYet) {
+  fs::create_directory(dir / "deep");
+  fs::create_symlink("file", dir / "near");
+  fs::create_symlink("../near", dir / "deep/chain");
+  fs::create_symlink(dir / "deep/new", dir / "dangling");
+  write_file_atomically(dir / "deep/chain", kNew);
+  write_file_atomically(dir / "dangling", kNew);
+  EXPECT_EQ(get_bytes(path), kNew);
+  EXPECT_EQ(get_bytes(dir / "deep/new"), kNew);
+  for (const char* link : {"near", "deep/chain", "dangling"})
+    EXPECT_TRUE(fs::is_symlink(dir / link)) << link;
+  EXPECT_THAT(names_in(dir.path()), ElementsAre("dangling", "deep", "file", "near"));
+  EXPECT_THAT(names_in(dir / "deep"), ElementsAre("chain", "new"));
+  fs::create_symlink("circle", dir / "circle");
+  EXPECT_THAT(message_of([&] { write_file_atomically(dir / "circle", kNew); }),
+              HasSubstr("/circle: leads through more than 40 symbolic links"));
+}
+
+TEST_F(AtomicFileTest, KeepsTheModeOfTheFileThatItReplaces) {
+  for (const auto mode : {fs::perms(0600), fs::perms(0751), fs::perms(0444)}) {
+    fs::permissions(path, mode);
+    write_file_atomically(path, kNew);
+    EXPECT_EQ(fs::status(path).permissions(), mode);
+  }
+}
+
+TEST_F(AtomicFileTest, WritesThroughAPipe) {
+  const std::string pipe = dir / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = get_bytes(pipe); });
+  write_file_atomically(pipe, kNew);
+  reader.join();
+  EXPECT_EQ(read, kNew);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_THAT(names_in(dir.path()), ElementsAre("file", "pipe"));
+}
+
+TEST_F(AtomicFileTest, WritesThroughADevice) {
+  const std::string null = dir / "null", full = dir / "full";  // our own: never those of the system
+  if (mknod(null.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0 ||
+      mknod(full.c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0 || !std::ofstream(null))
+    GTEST_SKIP() << "only root can make devices, where the file system allows them";
+  write_file_atomically(null, kNew);
+  EXPECT_EQ(message_of([&] { write_file_atomically(full, kNew); }),
+            full + ": cannot be written: No space left on device; free some space");
+  for (const auto& device : {null, full}) EXPECT_TRUE(fs::is_character_file(device));
+  EXPECT_THAT(names_in(dir.path()), ElementsAre("file", "full", "null"));
 }
 
 TEST_F(AtomicFileTest, GoesOnAfterAWriteCutShortAndAfterASignal) {

@@ -1,12 +1,29 @@
 #include "translution/io/atomic_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "translution/core/error.h"
 #include "translution/io/disk.h"
 
 namespace translution {
 namespace {
+
+constexpr int kMostLinks = 40;  // as many as Linux follows
+
+// The file that a path leads to; it need not exist.
+std::string behind_links(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path target = path;
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(target, error)); ++links) {
+    ensure(links < kMostLinks, path, ": leads through more than ", kMostLinks, " symbolic links");
+    target = target.parent_path() / fs::read_symlink(target);
+  }
+  return target.string();
+}
 
 // With the slash, so that a name can be put behind it.
 std::string directory_of(const std::string& path) {
@@ -22,24 +39,35 @@ void AtomicFile::guard(const Step& step) const {
   try {
     step();
   } catch (const std::runtime_error& error) {
-    if (access(path_.c_str(), F_OK) != 0) throw;
+    if (is_direct() || access(path_.c_str(), F_OK) != 0) throw;
     throw std::runtime_error(join(error.what(), "; the previous file is untouched"));
   }
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  require(!path_.empty() && path_.back() != '/', path_, ": wanted the path of a file");
+  require(!path_.empty(), "expected the path of a file, got ''");
+  require(path_.back() != '/', path_, ": expected the path of a file");
+  struct stat there {};
+  const bool exists = stat(path_.c_str(), &there) == 0;
+  ensure(!exists || !S_ISDIR(there.st_mode), path_, ": is a directory; name a file in it");
+  if (exists && !S_ISREG(there.st_mode)) {
+    fd_ = disk::open_existing(path_);
+    return;
+  }
+  target_ = behind_links(path_);
   guard([&] {
     while (fd_ < 0) {  // a file of that name was left by a killed process with the same id
-      temporary_ = directory_of(path_) + disk::temporary_name();
+      temporary_ = directory_of(target_) + disk::temporary_name();
       fd_ = disk::create(temporary_, path_);
     }
   });
+  if (exists) disk::set_mode(fd_, there.st_mode);
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   close(fd_);
+  if (is_direct()) return;
   try {
     disk::remove(temporary_);
   } catch (const std::exception&) {  // what failed before has been reported
@@ -51,13 +79,15 @@ void AtomicFile::write(std::string_view bytes) {
 }
 
 void AtomicFile::commit() {
-  guard([&] {
-    disk::sync(fd_, path_);
-    disk::rename(temporary_, path_);
-  });
+  if (!is_direct()) {
+    guard([&] {
+      disk::sync(fd_, path_);
+      disk::rename(temporary_, target_);
+    });
+  }
   close(fd_);
   fd_ = -1;
-  disk::sync_directory(directory_of(path_));
+  if (!is_direct()) disk::sync_directory(directory_of(target_));
 }
 
 void write_file_atomically(const std::string& path, std::string_view bytes) {

@@ -77,6 +77,16 @@ int create(const std::string& path, const std::string& shown) {
   return fd;
 }
 
+int open_existing(const std::string& path) {
+  const int fd = attempt([&] { return open(path.c_str(), O_WRONLY | O_CLOEXEC); });
+  check(fd >= 0, path, "written");
+  return fd;
+}
+
+void set_mode(int fd, mode_t mode) {
+  if (fchmod(fd, mode & 07777) != 0) return;
+}
+
 void write(int fd, std::string_view bytes, const std::string& shown) {
   while (!bytes.empty()) {
     const ssize_t count = write_some(fd, bytes);
@@ -105,10 +115,11 @@ void make_directory(const std::string& path) {
 
 void make_directories(const std::string& path) {
   namespace fs = std::filesystem;
+  require(!path.empty(), "expected a directory, got ''");
   std::error_code error;
-  if (path.empty() || fs::is_directory(path, error)) return;
+  if (fs::is_directory(path, error)) return;
   const auto parent = fs::path(path).parent_path().string();
-  if (!fs::exists(parent, error)) make_directories(parent);
+  if (!parent.empty() && !fs::exists(parent, error)) make_directories(parent);
   fs::create_directory(path, error);
   ensure(!error, path, ": cannot be made: ", error.message(), advice(error.value()));
   sync_directory(parent.empty() ? "." : parent);

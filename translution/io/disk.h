@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,10 @@ namespace translution::disk {
 
 /// Opens a new file for writing; -1 if there is one of that name.
 int create(const std::string& path, const std::string& shown);
+/// Opens a device or pipe for writing; waits for the reader of a pipe.
+int open_existing(const std::string& path);
+/// Permissions of a new file, where the file system has them: a failure is ignored.
+void set_mode(int fd, mode_t mode);
 void write(int fd, std::string_view bytes, const std::string& shown);
 /// Returns when the content is on the disk.
 void sync(int fd, const std::string& shown);
@@ -17,7 +23,8 @@ void sync(int fd, const std::string& shown);
 void sync_directory(const std::string& path);
 
 void make_directory(const std::string& path);
-/// With those above it, and only where they are missing; they survive a loss of power.
+/// With those above it, and only where they are missing; they survive a loss of power. Refuses an
+/// empty path.
 void make_directories(const std::string& path);
 void make_link(const std::string& target, const std::string& path);
 /// Replaces a file or link `to`; both in one file system.
