@@ -84,12 +84,6 @@ std::string text_or(const Option& option, const std::string& fallback) {
   return option.given() ? value_of(option).text : fallback;
 }
 
-std::string directory_or(const Option& option, const std::string& fallback) {
-  const auto text = text_or(option, fallback);
-  require(!text.empty(), option.name(), " wants a directory, got ''");
-  return text;
-}
-
 PlanRequest request_of(const ReproduceFlags& flags) {
   PlanRequest request;
   request.table = paper_table(flags.table).name;  // refuses what is none
@@ -110,9 +104,9 @@ ReproduceCall call_of(const ReproduceFlags& flags) {
   call.request = request_of(flags);
   require(flags.dry_run || flags.out.given(),
           "--out is missing; wanted a directory for the results");
-  call.out = directory_or(flags.out, ".");
-  call.runs = directory_or(flags.runs, call.out + "/runs");
-  if (flags.known.given()) call.known = directory_or(flags.known, "");
+  call.out = text_or(flags.out, ".");
+  call.runs = text_or(flags.runs, call.out + "/runs");
+  call.known = text_or(flags.known, "");
   call.threads = static_cast<int>(number_or(usable_cores(), flags.threads, kMaxThreads));
   if (flags.memory.given()) call.memory_gb = value_of(flags.memory).real(0, kMostMemory);
   return call;

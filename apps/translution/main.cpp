@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -137,6 +138,27 @@ std::string describe_mismatch(const CLI::App& program, const std::string& messag
 
 // ---------------------------------------------------------------------------------- program
 
+constexpr const char* kUnset = "is a shell variable not set?";
+
+// An empty value is never meant: as a directory it would be the root.
+void refuse_empty_values(CLI::App& app) {
+  for (auto* option : app.get_options())
+    if (option->get_items_expected_max() > 0)
+      option->check([](const std::string& text) {
+        return text.empty() ? join("expected a value, got ''; ", kUnset) : std::string();
+      });
+  for (auto* command : app.get_subcommands({})) refuse_empty_values(*command);
+}
+
+// The parser would take what follows "--out=" for its value.
+void refuse_empty_values(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    require(word.rfind("--", 0) != 0 || word.find('=') + 1 != word.size(), word,
+            " expected a value behind the '='; ", kUnset);
+  }
+}
+
 void set_up(CLI::App& program) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.set_help_flag("-h,--help", "print this help");
@@ -147,10 +169,12 @@ void set_up(CLI::App& program) {
                          add_report, add_reproduce, add_results, add_data, add_convert, add_bench,
                          add_configs, add_completion, add_manual})
     add(Command(program));
+  refuse_empty_values(program);
 }
 
 int parse_and_run(CLI::App& program, int argc, char** argv) {
   try {
+    refuse_empty_values(argc, argv);
     program.parse(argc, argv);
     if (chosen(program).get_subcommands({}).empty()) return 0;
     fmt::print(stderr, "{}", program.help());
@@ -172,7 +196,15 @@ int parse_and_run(CLI::App& program, int argc, char** argv) {
   }
 }
 
+// A standard stream that came closed would become the next file that is opened, such as the log of
+// a run, and what is printed would go there.
+void open_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return;
+}
+
 int run(int argc, char** argv) {
+  open_standard_streams();
   try {
     CLI::App program("Attention whose weights depend on the offset between two tokens",
                      "translution");

@@ -70,6 +70,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--from", dest="source", default="authors",
                         choices=["authors", "gpt2", "timm"], help="what IN holds (authors)")
     known, rest = parser.parse_known_args(arguments)
+    for name in ("IN", "OUT"):
+        if not getattr(known, name):
+            parser.error(f"{name}: expected a path, got ''")
     try:
         settings = _read_settings(torch.ops.translution.setting_names(), rest)
         metadata, weights = _ask(torch.ops.translution.convert_weights, known.source, settings,
