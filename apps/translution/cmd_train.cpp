@@ -7,6 +7,7 @@
 #include "model_flags.h"
 #include "progress.h"
 #include "run_directory.h"
+#include "signals.h"
 #include "table.h"
 #include "training_run.h"
 #include "translution/core/cpu_info.h"
@@ -22,8 +23,9 @@ constexpr const char* kTrainExamples =
     "Data: `digits` are drawn by the program itself; `mnist:DIR` is filled by "
     "scripts/fetch-mnist.\n"
     "A run directory holds config.toml, metrics.jsonl, metrics.csv, TensorBoard events and\n"
-    "checkpoints/. Ctrl-C saves a checkpoint and stops; --resume auto goes on from the newest\n"
-    "whole one, bit for bit as if nothing had happened.\n"
+    "checkpoints/. Ctrl-C, SIGTERM and a lost terminal (SIGHUP) save a checkpoint and stop, with\n"
+    "exit code 130, 143 or 129; --resume auto goes on from the newest whole checkpoint, bit for\n"
+    "bit as if nothing had happened.\n"
     "A configuration file has the same names without dashes: `method = \"alpha_translution\"`. "
     "What\n"
     "stands on the command line wins.\n"
@@ -159,6 +161,7 @@ void introduce(const Plan& plan, const DataSource& source) {
 }
 
 void run_train(const TrainFlags& flags) {
+  ignore_closed_pipes();
   auto given = given_settings(flags);
   auto plan = make_plan(flags, given);
   at::set_num_threads(plan.threads);
@@ -175,7 +178,7 @@ void run_train(const TrainFlags& flags) {
   const auto reached = train_in(source, call);
   progress.finish();
   if (!reached.done)
-    throw std::runtime_error(fmt::format(
+    throw Stopped(fmt::format(
         "stopped after step {}; the checkpoint is saved: go on with --resume auto", reached.step));
   fmt::print("{}/checkpoints/last has the weights; `translution report {}` makes the pictures\n",
              plan.out, plan.out);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "commands.h"
+#include "signals.h"
 #include "translution/core/error.h"
 #include "translution/core/names.h"
 #include "version.h"
@@ -69,7 +70,8 @@ class HelpFormatter : public CLI::Formatter {
 int fail(int code, std::string message) {
   for (char& letter : message)
     if (static_cast<unsigned char>(letter) < ' ') letter = ' ';
-  fmt::print(stderr, "translution: {}\n", message);
+  // Not with fmt, which throws where standard error cannot be written.
+  std::fputs(("translution: " + message + "\n").c_str(), stderr);
   return code;
 }
 
@@ -212,6 +214,8 @@ int run(int argc, char** argv) {
     const int code = parse_and_run(program, argc, argv);
     if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to standard output");
     return code;
+  } catch (const Stopped& error) {
+    return fail(error.exit_code(), error.what());
   } catch (const std::exception& error) {
     const std::string message = error.what();  // Torch adds a stack trace in further lines
     return fail(kFailure, message.substr(0, message.find('\n')));

@@ -9,6 +9,7 @@
 #include "measure.h"
 #include "progress.h"
 #include "report_data.h"
+#include "signals.h"
 #include "table.h"
 #include "training_run.h"
 #include "translution/core/cpu_info.h"
@@ -265,7 +266,7 @@ void train_task(const ReproduceCall& call, const Task& task, TrainEvents events)
                         std::move(events),
                         record});
   if (!reached.done)
-    throw std::runtime_error(
+    throw Stopped(
         fmt::format("stopped after step {} of {}; the checkpoint is saved: "
                     "the same command goes on from there",
                     reached.step, training.name));
@@ -306,6 +307,7 @@ void show_plan(const ReproduceCall& call) {
 }
 
 void reproduce_table(const ReproduceCall& call) {
+  ignore_closed_pipes();
   at::set_num_threads(call.threads);
   const auto facts = facts_of(open_data(data_of(call.request)));
   const auto plan = make_plan(call.request, facts);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "model_file.h"
@@ -74,7 +75,8 @@ DataOptions data_options(const std::map<std::string, std::string>& config,
   return options;
 }
 
-void print_line(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+// Not with fmt, which throws where standard error cannot be written.
+void print_line(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 DataSource open_data_of(const Trained& trained, const std::map<std::string, std::string>& given) {
   const auto& model = trained.network->options();

@@ -4,9 +4,10 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <csignal>
+#include <filesystem>
 
 #include "measure.h"
+#include "signals.h"
 #include "table.h"
 #include "translution/core/cpu_info.h"
 #include "translution/core/random.h"
@@ -20,8 +21,6 @@ namespace translution::cli {
 namespace {
 
 constexpr double kRateHoldsMs = 60'000;
-
-std::atomic<bool> stop_requested{false};
 
 // What must not change when a run is resumed.
 SettingTexts run_texts(const TrainingSettings& settings) {
@@ -42,11 +41,6 @@ void write_config(const TrainingSettings& settings, const std::string& out) {
       format_config(comments, {{"model", model_texts(settings.model)},
                                {"data", texts_of(data_settings(), settings.data)},
                                {"train", texts_of(train_settings(), settings.train)}}));
-}
-
-void stop_at_signals() {
-  std::signal(SIGINT, [](int) { stop_requested = true; });
-  std::signal(SIGTERM, [](int) { stop_requested = true; });
 }
 
 // The rate of SGEMM, measured again when it is a minute old: machines have neighbours, and one
@@ -74,11 +68,9 @@ Reached train_in(const DataSource& source, const TrainingCall& call) {
   write_config(settings, call.out);  // not earlier: a run that these do not fit keeps its own
   if (call.started) call.started(trainer.step());
   stop_at_signals();
-  const bool done = trainer.run(stop_requested);
+  const bool done = trainer.run(stop_requested());
   return {done, trainer.step()};
 }
-
-bool asked_to_stop() { return stop_requested; }
 
 double sgemm_rate(int threads) {
   Sgemm sgemm(threads);

@@ -33,8 +33,9 @@ struct Reached {
 /// SIGTERM comes.
 Reached train_in(const DataSource& source, const TrainingCall& call);
 
-/// Has a signal come that asks to stop?
-bool asked_to_stop();
+/// Trains in the run directory, with config.toml beside the log, until it is done or a signal asks
+/// to stop (signals.h).
+Reached train_in(const DataSource& source, const TrainingCall& call);
 
 /// GFLOP/s of this machine, measured now.
 double sgemm_rate(int threads);

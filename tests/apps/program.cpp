@@ -38,6 +38,7 @@ int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
 pid_t start(const std::string& command) {
   const pid_t id = fork();
   if (id != 0) return id;
+  for (const int signal : {SIGINT, SIGHUP, SIGPIPE}) std::signal(signal, SIG_DFL);
   execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
   _exit(127);
 }
@@ -53,9 +54,10 @@ Outcome run(const std::string& arguments, const std::string& before) {
   return {code_of(status), out, take_file(errors)};
 }
 
-Started::Started(const std::string& arguments)
+Started::Started(const std::string& arguments, const std::string& before)
     : errors_(errors_path() + ".started"),
-      id_(start("exec " TRANSLUTION_PROGRAM " " + arguments + " >/dev/null 2>" + errors_)) {}
+      id_(start("exec env " + before + " " TRANSLUTION_PROGRAM " " + arguments + " >/dev/null 2>" +
+                errors_)) {}
 
 void Started::send(int signal) const { kill(id_, signal); }
 

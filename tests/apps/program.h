@@ -20,7 +20,7 @@ Outcome run(const std::string& arguments, const std::string& before = "");
 /// The program while it runs.
 class Started {
  public:
-  explicit Started(const std::string& arguments);
+  explicit Started(const std::string& arguments, const std::string& before = "");
   Started(const Started&) = delete;
   Started& operator=(const Started&) = delete;
 

@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
 #include "tests/apps/program.h"
 #include "tests/apps/small_run.h"
+#include "tests/support/process.h"
 #include "tests/support/study.h"
 #include "translution/core/random.h"
 #include "translution/io/file.h"
@@ -19,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::duration;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class Resume : public SmallRun {
  protected:
@@ -118,17 +120,43 @@ TEST_F(Resume, AFullDiskOrAShortWriteAtCallsOfASaveLeavesTheCheckpointBefore) {
   print_figure("full disk or short write inside a save: the same", of(good, all));
 }
 
-TEST_F(Resume, AnInterruptSavesAndSaysHowToGoOn) {
-  const Started program(train("stopped"));
-  wait_for([&] { return has_checkpoint("stopped"); });
-  program.send(SIGINT);
-  const auto outcome = program.wait();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("translution: stopped after step "));
-  EXPECT_THAT(outcome.err, HasSubstr("; the checkpoint is saved: go on with --resume auto\n"));
-  const auto steps = list_steps(path("stopped") + "/checkpoints");
-  EXPECT_THAT(outcome.err, HasSubstr("step " + std::to_string(steps.front()) + ";"));
-  EXPECT_TRUE(goes_on("stopped"));
+TEST_F(Resume, SignalsSaveAndSayHowToGoOn) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    SCOPED_TRACE(strsignal(signal));
+    const Started program(train("stopped"));
+    wait_for([&] { return has_checkpoint("stopped"); });
+    program.send(signal);
+    const auto outcome = program.wait();
+    EXPECT_EQ(outcome.code, 128 + signal);
+    EXPECT_THAT(outcome.err, HasSubstr("translution: stopped after step "));
+    EXPECT_THAT(outcome.err, HasSubstr("; the checkpoint is saved: go on with --resume auto\n"));
+    const auto steps = list_steps(path("stopped") + "/checkpoints");
+    EXPECT_THAT(outcome.err, HasSubstr("step " + std::to_string(steps.front()) + ";"));
+    EXPECT_TRUE(goes_on("stopped"));
+  }
+}
+
+TEST_F(Resume, NohupKeepsItsEffect) {
+  const Started program(train("nohup"), "nohup");
+  wait_for([&] { return has_checkpoint("nohup"); });
+  program.send(SIGHUP);
+  EXPECT_EQ(program.wait().code, 0);
+  expect_undisturbed(path("nohup"));
+}
+
+TEST_F(Resume, AReaderWhoLeavesDoesNotEndARun) {
+  int code = 0;
+  testing::output_of_command(TRANSLUTION_PROGRAM " " + train("pipe") + " 2>&1 | true", &code);
+  expect_undisturbed(path("pipe"));
+}
+
+TEST_F(Resume, ARunWithClosedStreamsIsWhole) {
+  int code = 1;
+  testing::output_of_command(TRANSLUTION_PROGRAM " " + train("closed") + " <&- >&- 2>&-", &code);
+  EXPECT_EQ(code, 0);
+  expect_undisturbed(path("closed"));
+  EXPECT_EQ(read_file(path("closed") + "/config.toml"), read_file(undisturbed() + "/config.toml"));
+  EXPECT_TRUE(goes_on("closed"));
 }
 
 TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {

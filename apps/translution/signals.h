@@ -1,0 +1,29 @@
+#pragma once
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+namespace translution::cli {
+
+/// From now on SIGINT, SIGTERM and SIGHUP set `stop_requested`. A SIGHUP that is ignored, as below
+/// nohup, stays ignored.
+void stop_at_signals();
+
+/// A closed pipe no longer ends the program: what is printed into it is lost, the work goes on.
+void ignore_closed_pipes();
+
+const std::atomic<bool>& stop_requested();
+
+/// Work that was saved and stopped because of such a signal.
+class Stopped : public std::runtime_error {
+ public:
+  explicit Stopped(const std::string& message);
+  /// As shells count: 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+}  // namespace translution::cli
