@@ -1,7 +1,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <algorithm>
 
 #include "commands.h"
 #include "model_flags.h"
@@ -112,8 +112,7 @@ Plan make_plan(const TrainFlags& flags, std::map<std::string, std::string>& give
   plan.threads = usable_cores();
   if (const auto threads = given.find("threads"); threads != given.end())
     plan.threads = static_cast<int>(Value{"--threads", threads->second}.number(1, kMaxThreads));
-  require(plan.resume || !std::filesystem::exists(plan.out + "/checkpoints/last"), plan.out,
-          " holds a run already; use --resume auto to go on, or another --out");
+  check_run_directory(plan.out, plan.resume);
   return plan;
 }
 

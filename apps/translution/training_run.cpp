@@ -55,9 +55,29 @@ std::function<double()> rate_of_late(int threads) {
   };
 }
 
+// What a run would overwrite; nothing where the directory has none of it.
+std::string file_of_a_run(const std::string& directory) {
+  for (const char* name : {"metrics.jsonl", "metrics.csv", "config.toml"})
+    if (std::filesystem::exists(directory + "/" + name)) return name;
+  return "";
+}
+
 }  // namespace
 
+void check_run_directory(const std::string& out, bool resume) {
+  const std::string checkpoints = out + "/checkpoints", file = file_of_a_run(out);
+  const bool saved = !list_steps(checkpoints).empty();
+  const bool begun = never_saved(checkpoints);  // stopped before its first checkpoint: starts anew
+  require(resume || !(saved || (begun && !file.empty())), out,
+          " holds a run already; use --resume auto to go on, or another --out");
+  require(
+      saved || begun || file.empty(), out, " has ", file,
+      " but no checkpoint to go on from, and a new run would overwrite it; move it away, or use "
+      "another --out");
+}
+
 Reached train_in(const DataSource& source, const TrainingCall& call) {
+  check_run_directory(call.out, call.resume);
   const auto& settings = call.settings;
   torch::manual_seed(Random({settings.train.seed}).bits());
   Network network(settings.model);

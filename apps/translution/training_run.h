@@ -29,9 +29,9 @@ struct Reached {
   int64_t step;
 };
 
-/// Trains in the run directory, with config.toml beside the log, until it is done or SIGINT or
-/// SIGTERM comes.
-Reached train_in(const DataSource& source, const TrainingCall& call);
+/// Refuses a directory whose files a run would overwrite: a run, unless it is to be resumed; and
+/// logs or a configuration without a checkpoint to go on from.
+void check_run_directory(const std::string& out, bool resume);
 
 /// Trains in the run directory, with config.toml beside the log, until it is done or a signal asks
 /// to stop (signals.h).

@@ -13,6 +13,7 @@
 #include "tests/support/process.h"
 #include "tests/support/study.h"
 #include "translution/core/random.h"
+#include "translution/io/atomic_file.h"
 #include "translution/io/file.h"
 #include "translution/train/checkpoint.h"
 
@@ -26,6 +27,10 @@ using ::testing::HasSubstr;
 class Resume : public SmallRun {
  protected:
   std::string resume(const std::string& name) const { return train(name, "--resume auto"); }
+  void copy_run(const std::string& name) const {
+    fs::copy(undisturbed(), path(name),
+             fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  }
 
   // Resumed, it ends as the undisturbed run did; then it is removed.
   bool goes_on(const std::string& name) const {
@@ -160,8 +165,7 @@ TEST_F(Resume, ARunWithClosedStreamsIsWhole) {
 }
 
 TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
-  fs::copy(undisturbed(), path("damaged"),
-           fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  copy_run("damaged");
   fs::resize_file(path("damaged") + "/checkpoints/last/model.safetensors", 1000);
   const auto outcome = run(resume("damaged"));
   EXPECT_EQ(outcome.code, 0);
@@ -185,6 +189,66 @@ TEST_F(Resume, WhereNoCheckpointIsWholeStopsAndLeavesThemAlone) {
                                      "from; remove the run to start anew\n"));
   EXPECT_EQ(fs::file_size(first), 1000);
   EXPECT_EQ(run("eval " + directory).code, 0) << "the weights are whole";
+}
+
+TEST_F(Resume, WhereCheckpointsAreGoneRefusesAndLeavesTheLog) {
+  const auto expect_kept = [&](const std::string& name) {
+    const std::string log = read_file(path(name) + "/metrics.jsonl");
+    for (const auto& call : {train(name), resume(name)}) {
+      const auto outcome = run(call);
+      EXPECT_EQ(outcome.code, 2) << call;
+      EXPECT_EQ(outcome.err,
+                "translution: " + path(name) +
+                    " has metrics.jsonl but no checkpoint to go on from, and a new run "
+                    "would overwrite it; move it away, or use another --out\n");
+      EXPECT_EQ(read_file(path(name) + "/metrics.jsonl"), log);
+    }
+  };
+  copy_run("gone");
+  fs::remove_all(path("gone") + "/checkpoints");
+  expect_kept("gone");
+  copy_run("emptied");  // as `rm -r checkpoints/*` does it
+  for (const auto& entry : fs::directory_iterator(path("emptied") + "/checkpoints"))
+    if (entry.path().filename().string().front() != '.') fs::remove_all(entry.path());
+  expect_kept("emptied");
+}
+
+TEST_F(Resume, FilesOfOthersAreNotOverwritten) {
+  for (const std::string name : {"config.toml", "metrics.jsonl", "metrics.csv"}) {
+    fs::create_directories(path(name));
+    write_file_atomically(path(name) + "/" + name, "mine");
+    for (const auto& call : {train(name), resume(name)}) {
+      const auto outcome = run(call);
+      EXPECT_EQ(outcome.code, 2) << call;
+      EXPECT_THAT(outcome.err, HasSubstr(path(name) + " has " + name + " but no checkpoint"));
+      EXPECT_EQ(read_file(path(name) + "/" + name), "mine");
+    }
+    EXPECT_EQ(std::distance(fs::directory_iterator(path(name)), {}), 1);
+  }
+}
+
+TEST_F(Resume, StartsAnewWhereARunWasKilledBeforeItsFirstCheckpoint) {
+  EXPECT_EQ(run(train("early"), "TRANSLUTION_WRITE_FAULT=kill:30").code, -1);
+  EXPECT_TRUE(fs::exists(path("early") + "/metrics.jsonl"));
+  EXPECT_FALSE(has_checkpoint("early"));
+  EXPECT_EQ(run(train("early")).code, 2) << "without --resume it is a run already";
+  EXPECT_TRUE(goes_on("early"));
+}
+
+TEST_F(Resume, WithFewerStepsThanWereDoneIsRefused) {
+  copy_run("more");
+  const auto outcome = run("train --config " + undisturbed() + "/config.toml --steps 5 --out " +
+                           path("more") + " --resume auto");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "translution: resume: " + path("more") +
+                             " has reached step 12, expected at most 5; raise --steps or --epochs, "
+                             "or use another --out\n");
+}
+
+TEST_F(Resume, ASaveThatFailsSaysWhetherThereAreEarlierOnes) {
+  const auto first = run(train("first"), "TRANSLUTION_WRITE_FAULT=enospc:100");
+  EXPECT_EQ(first.code, 1);
+  EXPECT_THAT(first.err, HasSubstr("the checkpoint of step 2 failed, and there is none yet: "));
 }
 
 TEST_F(Resume, OfARunThatIsOverChangesNothing) {

@@ -115,7 +115,8 @@ TEST_F(DamagedCheckpoint, IsReplacedWhenItsStepIsReachedAgain) {
   EXPECT_EQ(newest_whole(dir.path()).checkpoint->step, 1);
   store.save(2, content_of(2), false);
   expect_content_of(2, load_checkpoint(dir.path()));
-  EXPECT_THAT(names_in(dir.path()), ElementsAre(".lock", "last", "step-00000001", "step-00000002"));
+  EXPECT_THAT(names_in(dir.path()),
+              ElementsAre(".lock", ".saved", "last", "step-00000001", "step-00000002"));
 }
 
 TEST_F(DamagedCheckpoint, AManifestThatFitsAHostileFileDoesNotHelpIt) {

@@ -79,7 +79,7 @@ TEST(CheckpointStore, KeepsTheLastAndTheBest) {
   EXPECT_EQ(target(dir / "best"), "step-00000020");
   store.save(70, content_of(70), true);
   EXPECT_THAT(names_in(dir.path()),
-              ElementsAre(".lock", "best", "last", "step-00000060", "step-00000070"));
+              ElementsAre(".lock", ".saved", "best", "last", "step-00000060", "step-00000070"));
   EXPECT_EQ(target(dir / "best"), "step-00000070");
 }
 
@@ -142,7 +142,7 @@ TEST(CheckpointStore, ClearsTemporariesAndFinishesLinksWhenOpened) {
   std::filesystem::create_symlink("step-00000001", dir / ".tmp-1-1");
   const CheckpointStore store(dir.path());
   EXPECT_THAT(names_in(dir.path()),
-              ElementsAre(".lock", "best", "last", "step-00000001", "step-00000002"));
+              ElementsAre(".lock", ".saved", "best", "last", "step-00000001", "step-00000002"));
   EXPECT_EQ(target(dir / "last"), "step-00000002");
   EXPECT_EQ(target(dir / "best"), "step-00000002");
 }

@@ -32,7 +32,7 @@ std::string try_lock(int fd) {
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::string& directory) {
-  const std::string path = directory + "/.lock";
+  const std::string path = directory + kFile;
   fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   ensure(fd_ >= 0, path, ": cannot be opened: ", std::strerror(errno));
   const std::string obstacle = try_lock(fd_);

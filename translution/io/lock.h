@@ -8,6 +8,8 @@ namespace translution {
 /// One line with the process that is in the way where another one has it.
 class DirectoryLock {
  public:
+  static constexpr const char* kFile = "/.lock";  ///< stays when the lock goes
+
   explicit DirectoryLock(const std::string& directory);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;

@@ -13,6 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kSaved = "/.saved";
+
 const std::string& made(const std::string& directory) {
   disk::make_directories(directory);
   return directory;
@@ -83,14 +85,24 @@ void CheckpointStore::finish_links() {
 
 void CheckpointStore::save(int64_t step, const CheckpointContent& content, bool is_best) {
   require(step >= 0, "checkpoints: wanted a step from 0 on, got ", step);
-  locate_errors(join("saving the checkpoint of step ", step, " failed, earlier ones are whole: "),
-                [&] {
-                  clear_temporaries();
-                  write(step, content, is_best);
-                  link("last", step);
-                  if (is_best) link("best", step);
-                });
+  try {
+    clear_temporaries();
+    write(step, content, is_best);
+    link("last", step);
+    if (is_best) link("best", step);
+    mark_saved();
+  } catch (const std::runtime_error& error) {
+    const bool others = fs::exists(directory_) && !list_steps(directory_).empty();
+    throw std::runtime_error(
+        join("saving the checkpoint of step ", step, " failed, ",
+             others ? "earlier ones are whole: " : "and there is none yet: ", error.what()));
+  }
   remove_old(step);
+}
+
+// Last, so that a run that was killed before it has a checkpoint or has no mark.
+void CheckpointStore::mark_saved() {
+  if (!fs::exists(directory_ + kSaved)) write_file_atomically(directory_ + kSaved, "");
 }
 
 void CheckpointStore::write(int64_t step, const CheckpointContent& content, bool is_best) {
@@ -117,6 +129,11 @@ void CheckpointStore::link(const char* name, int64_t step) {
   disk::make_link(checkpoint_name(step), aside.path);
   disk::rename(aside.path, inside(name));
   disk::sync_directory(directory_);
+}
+
+bool never_saved(const std::string& directory) {
+  return fs::exists(directory + DirectoryLock::kFile) && !fs::exists(directory + kSaved) &&
+         list_steps(directory).empty();
 }
 
 void CheckpointStore::remove_old(int64_t step) {

@@ -12,6 +12,7 @@ namespace translution {
 /// behind is cleared away when the directory is opened again. It holds
 ///   step-00001234/   a checkpoint
 ///   last, best       links to the newest and the best of them
+///   .saved           an empty file, there from the first checkpoint on
 class CheckpointStore {
  public:
   /// Makes the directory if need be.
@@ -28,6 +29,7 @@ class CheckpointStore {
   void write(int64_t step, const CheckpointContent& content, bool is_best);
   void put_in_place(const std::string& written, int64_t step);
   void link(const char* name, int64_t step);
+  void mark_saved();
   void remove_old(int64_t step);
   std::string inside(const std::string& name) const { return directory_ + "/" + name; }
 
@@ -35,5 +37,8 @@ class CheckpointStore {
   const int64_t keep_last_;
   const DirectoryLock lock_;
 };
+
+/// Was the directory opened by a CheckpointStore that never saved a checkpoint in it?
+bool never_saved(const std::string& directory);
 
 }  // namespace translution

@@ -124,6 +124,12 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const int64_t samples = data_.train->size(), before = state.value("samples", samples);
   require(samples == before, "resume: ", setup_.directory, " has learned from ", before,
           " samples, and the data has ", samples, " now; use the same data, or another --out");
+  const int64_t tokens = data_.vocabulary, then = state.value("vocabulary", tokens);
+  require(tokens == then, "resume: ", setup_.directory, " has learned from a vocabulary of ", then,
+          ", and the data has one of ", tokens, " now; use the same data, or another --out");
+  require(checkpoint.step <= total_, "resume: ", setup_.directory, " has reached step ",
+          checkpoint.step, ", expected at most ", total_,
+          "; raise --steps or --epochs, or use another --out");
   for (size_t p = 0; p < parameters_.size(); ++p) {
     auto& [name, tensor] = parameters_[p];
     copy_into(tensor, checkpoint.content.model, name);
