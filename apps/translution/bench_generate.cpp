@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "bench.h"
+#include "memory_check.h"
 #include "model_flags.h"
 #include "translution/core/random.h"
 #include "translution/models/generate.h"
@@ -96,6 +97,8 @@ std::string generation_text(const Json& json) {
 
 void run_generate(const GenerateFlags& flags) {
   const auto model = flags.model.read();
+  require(model.family == Family::gpt, model.name(), " makes no text; expected a gpt model");
+  require_memory_to_evaluate(model, 1, "choose a smaller model");
   at::set_num_threads(flags.bench.threads());
   const Json json = measure_generation(model, flags.bench);
   flags.bench.show(json,

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bench.h"
+#include "memory_check.h"
 #include "model_flags.h"
 #include "translution/kernels/gemm.h"
 #include "translution/models/cost.h"
@@ -216,9 +217,22 @@ std::string layer_text(const Json& json) {
   return text.str();
 }
 
+// Weights and the gradients of both implementations; input, output and what lies between; maps.
+double bytes_of(const AttentionOptions& layer, int64_t batch) {
+  double weights = 0;
+  for (const auto& spec : attention_parameters(layer)) weights += static_cast<double>(spec.count());
+  const auto tokens =
+      static_cast<double>(count_tokens({layer.grid(), layer.cls(), layer.causal()}));
+  const auto heads = static_cast<double>(layer.heads());
+  const double per_token = 4 * static_cast<double>(layer.dim()) +
+                           4 * heads * static_cast<double>(layer.dim_head()) + heads * tokens;
+  return sizeof(float) * (3 * weights + static_cast<double>(batch) * tokens * per_token);
+}
+
 void run_op(const OpFlags& flags) {
   const auto layer = flags.layer();
-  attention_parameters(layer);  // refuses what makes no sense before anything is allocated
+  require_memory(bytes_of(layer, flags.bench.batch()), "this layer",
+                 "lower --batch, or choose a smaller layer");
   at::set_num_threads(flags.bench.threads());
   const Json json = measure_layer(layer, flags.bench);
   flags.bench.show(json, fmt::format("{}\n\n{}", title(layer, flags.bench), layer_text(json)));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bench.h"
+#include "memory_check.h"
 #include "model_flags.h"
 #include "translution/models/cost.h"
 #include "translution/models/gpt.h"
@@ -102,6 +103,7 @@ std::string step_text(const Json& json) {
 
 void run_step(const StepFlags& flags) {
   const auto model = flags.model.read();
+  require_memory_to_train(model, flags.bench.batch(), "lower --batch");
   at::set_num_threads(flags.bench.threads());
   const Json json = measure_step(model, flags.bench);
   flags.bench.show(json, fmt::format("{} with {}: batch {}, {}\n\n{}", model.name(),

@@ -51,7 +51,8 @@ WeightFormat take_format(Texts& given, const char* name) {
 }
 
 ConvertedModel read_in(const std::string& path, WeightFormat from, const Texts& settings) {
-  if (from == WeightFormat::translution && settings.empty()) return load_described(path);
+  if (from == WeightFormat::translution && settings.empty())
+    return load_described(path, "name it with --model");
   const auto tensors =
       from == WeightFormat::translution ? load_model(path) : load_safetensors(path).tensors;
   return convert_weights(from, settings, tensors, path, "--");

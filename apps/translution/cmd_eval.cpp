@@ -1,9 +1,11 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "memory_check.h"
 #include "model_flags.h"
 #include "progress.h"
 #include "run_directory.h"
@@ -53,6 +55,9 @@ void run_eval(const EvalFlags& flags) {
                {"top-1 %", Align::right},
                {"top-5 %", Align::right},
                {"perplexity", Align::right}});
+  for (const auto& set : source.evaluation)
+    require_memory_to_evaluate(trained.network->options(), std::min(size, set.dataset->size()),
+                               "lower --batch");
   for (const auto& set : source.evaluation) {
     Progress progress(set.dataset->size(), stderr);
     int64_t done = 0;

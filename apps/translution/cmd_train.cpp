@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "commands.h"
+#include "memory_check.h"
 #include "model_flags.h"
 #include "progress.h"
 #include "run_directory.h"
@@ -166,6 +167,9 @@ void run_train(const TrainFlags& flags) {
   at::set_num_threads(plan.threads);
   DataSource source;
   read_model_into(plan, source, given);
+  const int64_t batch = std::min(plan.train.batch, source.train->size());
+  require_memory_to_train(plan.model, (batch + plan.train.accumulate - 1) / plan.train.accumulate,
+                          "lower --batch, or raise --accumulate");
   introduce(plan, source);
   Progress progress(total_steps(source, plan.train), stderr);
   TrainingCall call{plan, plan.out, plan.resume, {}, {}};

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "commands.h"
+#include "memory_check.h"
 #include "signals.h"
 #include "translution/core/error.h"
 #include "translution/core/names.h"
@@ -217,8 +218,9 @@ int run(int argc, char** argv) {
   } catch (const Stopped& error) {
     return fail(error.exit_code(), error.what());
   } catch (const std::exception& error) {
-    const std::string message = error.what();  // Torch adds a stack trace in further lines
-    return fail(kFailure, message.substr(0, message.find('\n')));
+    const std::string memory = describe_memory_error(error), message = error.what();
+    if (!memory.empty()) return fail(kFailure, memory);
+    return fail(kFailure, message.substr(0, message.find('\n')));  // Torch adds a stack trace
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "translution/core/error.h"
 #include "translution/core/message.h"
+#include "translution/models/check_weights.h"
 #include "translution/models/settings.h"
 #include "translution/train/checkpoint.h"
 
@@ -30,13 +31,13 @@ void save_described(const std::string& path, const ConvertedModel& model) {
   save_safetensors(path, model.tensors, {texts.begin(), texts.end()});
 }
 
-ConvertedModel load_described(const std::string& path) {
+ConvertedModel load_described(const std::string& path, const char* advice) {
   if (std::filesystem::is_directory(path))
     return {read_model(settings_of_checkpoint(path)), load_model(path)};
   const auto file = load_safetensors(path);
   const Texts texts(file.metadata.begin(), file.metadata.end());
-  ensure(texts.count("model") == 1, path,
-         ": does not say which model it holds; name it with --model");
+  ensure(texts.count("model") == 1, path, ": does not say which model it holds; ", advice);
+  require_finite(file.tensors, path);
   return {read_model(texts, path + ": "), file.tensors};
 }
 

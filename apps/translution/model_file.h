@@ -10,7 +10,7 @@ namespace translution::cli {
 void save_described(const std::string& path, const ConvertedModel& model);
 
 /// The model of such a file, of a run, or of a checkpoint. Refuses a file that does not say which
-/// model it holds.
-ConvertedModel load_described(const std::string& path);
+/// model it holds; `advice` ends that message.
+ConvertedModel load_described(const std::string& path, const char* advice);
 
 }  // namespace translution::cli

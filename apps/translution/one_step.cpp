@@ -11,8 +11,8 @@
 #include "reproduce.h"
 #include "table.h"
 #include "training_run.h"
-#include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
+#include "translution/core/memory.h"
 #include "translution/core/random.h"
 #include "translution/models/cost.h"
 #include "translution/ops/large.h"
@@ -82,9 +82,8 @@ std::vector<StepTask> make_tasks(const ReproduceCall& call, const ReproducePlan&
 std::string too_much(const StepTask& task, const ReproduceCall& call) {
   if (task.bytes > 1e9 * call.memory_gb)
     return fmt::format("more than --memory, {} GB", call.memory_gb);
-  if (task.bytes > static_cast<double>(machine_bytes()))
-    return fmt::format("more than this machine has, {}",
-                       in_bytes(static_cast<double>(machine_bytes())));
+  if (task.bytes > static_cast<double>(usable_bytes()))
+    return fmt::format("more than there is, {}", in_bytes(static_cast<double>(usable_bytes())));
   return "";
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "memory_check.h"
 #include "table.h"
 #include "translution/core/error.h"
 #include "translution/data/limit.h"
@@ -179,6 +180,8 @@ void add_pictures(const std::string& directory, ReportRun& run) {
   run.config.assign(trained.config.begin(), trained.config.end());
   add_norms(trained, run);
   if (trained.network->options().family != Family::vit) return;
+  require_memory_to_evaluate(trained.network->options(), kBatch,
+                             "--curves-only leaves the model out");
   const auto& set = source.evaluation.back();
   const auto batch = some_samples(set, kSamples);
   add_samples(trained, batch, run);

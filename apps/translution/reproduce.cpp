@@ -12,8 +12,8 @@
 #include "signals.h"
 #include "table.h"
 #include "training_run.h"
-#include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
+#include "translution/core/memory.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/disk.h"
 #include "translution/io/file.h"
@@ -51,7 +51,7 @@ struct Task {
   Forecast forecast;
 
   bool finished() const { return step == training->steps; }
-  bool fits() const { return forecast.bytes <= static_cast<double>(machine_bytes()); }
+  bool fits() const { return forecast.bytes <= static_cast<double>(usable_bytes()); }
   double seconds_left() const {
     return forecast.seconds * static_cast<double>(training->steps - step) /
            static_cast<double>(training->steps);
@@ -105,8 +105,7 @@ std::string state_of(const Task& task) {
   if (task.known) return "known";
   if (task.finished()) return "finished";
   if (!task.fits())
-    return fmt::format("more than this machine has, {}",
-                       in_bytes(static_cast<double>(machine_bytes())));
+    return fmt::format("more than there is, {}", in_bytes(static_cast<double>(usable_bytes())));
   return task.step == 0 ? "" : fmt::format("goes on after step {}", grouped(task.step));
 }
 
@@ -132,8 +131,8 @@ void print_tasks(const std::vector<Task>& tasks) {
 void require_all_fit(const std::vector<Task>& tasks) {
   for (const auto& task : tasks)
     ensure(task.finished() || task.fits(), task.training->name, ": takes ",
-           in_bytes(task.forecast.bytes), ", more than this machine has, ",
-           in_bytes(static_cast<double>(machine_bytes())),
+           in_bytes(task.forecast.bytes), ", more than there is, ",
+           in_bytes(static_cast<double>(usable_bytes())),
            "; name other rows with --rows, or raise --accumulate");
 }
 

@@ -5,17 +5,23 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "memory_check.h"
 #include "model_file.h"
 #include "translution/core/error.h"
 #include "translution/data/class_names.h"
 #include "translution/data/settings.h"
+#include "translution/models/check_weights.h"
 #include "translution/models/settings.h"
 #include "translution/nn/regrid.h"
 
 namespace translution::cli {
 namespace {
 
-std::shared_ptr<Network> make_network(ModelOptions options, const NamedTensors& tensors) {
+// Nothing is allocated for a model that the tensors are not of, or that is too large.
+std::shared_ptr<Network> make_network(ModelOptions options, const NamedTensors& tensors,
+                                      const std::string& path) {
+  require_shapes(options, tensors, path);
+  require_memory_to_evaluate(options, 1, "choose a smaller model");
   options.init = Init::none;
   const auto network = std::make_shared<Network>(options);
   load_tensors(network->module(), tensors, options.grid());
@@ -39,13 +45,13 @@ void check_data_of(const Trained& trained, const DataSource& source, const std::
 
 // A file of weights tells its model, but neither data nor the names of classes.
 Trained load_converted(const std::string& path) {
-  const auto model = load_described(path);
+  const auto model = load_described(path, "`translution convert` writes one that does");
   const auto texts = model_texts(model.options);
   Trained trained{path, 0, {texts.begin(), texts.end()}, {}, nullptr};
   for (int64_t c = 0; model.options.family == Family::vit && c < model.options.classes; ++c)
     trained.classes.push_back(std::to_string(c));
   trained.names_classes = false;
-  trained.network = make_network(model.options, model.tensors);
+  trained.network = make_network(model.options, model.tensors, path);
   return trained;
 }
 
@@ -62,7 +68,8 @@ Trained load_trained(const std::string& path) {
   } catch (const nlohmann::json::exception&) {
     throw std::runtime_error(join(checkpoint.path, ": was not written by `translution train`"));
   }
-  trained.network = make_network(read_model(trained.config), checkpoint.content.model);
+  trained.network =
+      make_network(read_model(trained.config), checkpoint.content.model, checkpoint.path);
   return trained;
 }
 

@@ -25,6 +25,8 @@ def make_vit(**options):
     (dict(grid=(3, 2.5)), "grid wants a whole number, got 2.5"),
     (dict(dim_head=6, method="rotary"), "a head of 6 channels does not split into pairs for 2"),
     (dict(dropout=1.0), "wanted a dropout probability in"),
+    (dict(dropout=float("nan")), "attention: dropout: expected a finite number, got nan"),
+    (dict(kernel_size=-1, method="rotary"), "wanted an odd kernel_size of 1 or more, got -1"),
     (dict(radius="far"), 'radius wants a whole number, got "far"'),
     (dict(cls=1), "cls wants true or false, got 1"),
     (dict(rotary=True), "has no shared queries and keys to rotate"),
@@ -47,6 +49,8 @@ def test_options_of_a_layer(options, wanted):
     (dict(hybrid_layers=3), "wanted 0 to 2 hybrid layers"),
     (dict(length=3), "there is no option 'length'"),
     (dict(pooling="max"), "unknown pooling 'max'"),
+    (dict(dropout=float("nan")), "model: dropout: expected a finite number, got nan"),
+    (dict(norm_eps=float("-inf")), "model: norm_eps: expected a finite number, got -inf"),
 ])
 def test_options_of_a_model(options, wanted):
     with pytest.raises(ValueError) as raised:
@@ -81,6 +85,27 @@ def test_input_of_models():
         gpt(torch.zeros(1, 6, dtype=torch.long))
     with pytest.raises(IndexError):
         gpt(torch.tensor([[7]]))
+
+
+def test_weights_that_are_not_finite(tmp_path):
+    model, path = make_vit(), tmp_path / "nan.safetensors"
+    with torch.no_grad():
+        model.head.weight[0, 0] = float("nan")
+    translution.save_weights(model, path)
+    for load in (lambda: translution.load_weights(make_vit(), path),
+                 lambda: translution.load_model(path)):
+        with pytest.raises(ValueError, match="nan.safetensors: tensor 'head.weight' holds nan; expec"):
+            load()
+
+
+def test_models_larger_than_memory(tmp_path):
+    huge = dict(model="vit-large/1", image_size=224, method="translution")
+    with pytest.raises(MemoryError, match=r"^vit: [0-9,]+ parameters take [0-9.]+ GiB of memory, and "):
+        translution.ViT(**huge)
+    tensors, metadata = {"a": torch.zeros(1)}, {"model": "vit-large/1", "image-size": "224x224"}
+    translution.safetensors.save_file(tmp_path / "lie.safetensors", tensors, metadata)
+    with pytest.raises(ValueError, match="lie.safetensors: has no tensor 'cls_token', expected"):
+        translution.load_model(tmp_path / "lie.safetensors")
 
 
 def test_relation_must_be_square_int64():

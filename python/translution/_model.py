@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import torch
 from torch import Tensor, nn
 
 from ._explain import Explained
+from ._options import options_text
 
 
 class Model(Explained, nn.Module):
@@ -16,13 +17,24 @@ class Model(Explained, nn.Module):
 
     family = ""
 
-    def __init__(self, options: Dict[str, Any]) -> None:
+    def __init__(self, options: Dict[str, Any], device: Any, dtype: Optional[torch.dtype]) -> None:
         super().__init__()
         #: grid, tokens, cls, causal, embeds_input, and the options of each layer's attention.
         self.plan: Dict[str, Any] = json.loads(
-            torch.ops.translution.model_options(self.family, json.dumps(options)))
+            torch.ops.translution.model_options(self.family, options_text("model", options)))
         #: All options, with their defaults; the class called with them gives the same model.
         self.options: Dict[str, Any] = self.plan.pop("options")
+        self._require_memory(torch.empty(0, device=device, dtype=dtype))
+
+    def _require_memory(self, example: Tensor) -> None:
+        """Refuses a model that is larger than the memory, before any of it is allocated."""
+        if example.device.type != "cpu":
+            return
+        count = torch.ops.translution.count_parameters(self.family, json.dumps(self.options))
+        asked, there = count * example.element_size(), torch.ops.translution.usable_bytes()
+        if asked > there:
+            raise MemoryError(f"{self.family}: {count:,} parameters take {asked / 2**30:.1f} GiB of "
+                              f"memory, and there are {there / 2**30:.1f} GiB; choose a smaller model")
 
     @classmethod
     def named(cls, model: str, **options: Any) -> Any:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from . import _library  # noqa: F401  (the ops below come from it)
 from ._explain import Explained, check_layer
+from ._options import options_text
 from .linear import Linear
 
 
@@ -95,7 +96,7 @@ class Attention(Explained, nn.Module):
             given["workspace"] = workspace
         self.relation = relation
         text, tokens, shorter, tables = torch.ops.translution.attention_layout(
-            json.dumps(given), *self._relation_arguments())
+            options_text("attention", given), *self._relation_arguments())
         #: All options, with their defaults.
         self.options: Dict[str, Any] = json.loads(text)
         #: How many tokens the layer takes; 0: any number, where no grid was given.

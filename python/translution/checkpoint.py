@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Dict, Union
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from . import safetensors
+from ._files import path_text
 from ._model import Model
+from .authors import _ask
 from .gpt import GPT
 from .vit import ViT
 
@@ -44,27 +46,33 @@ def _read_manifest(folder: Path) -> Dict[str, Any]:
 def load_model(path: Union[str, Path], **factory: Any) -> Model:
     """The ViT or GPT of a run that `translution train` has made, of one of its checkpoints, or of a
     file by save_weights or `translution convert`, ready for evaluation. `factory`: device and dtype."""
-    path = Path(path)
+    path = Path(path_text(path))
+    settings: Dict[str, Any] = {}
     if path.is_dir():
         folder = _checkpoint_folder(path)
-        family, plan = torch.ops.translution.model_of_settings(_read_manifest(folder))
-        options, path = json.loads(plan)["options"], folder / "model.safetensors"
-    else:
-        settings = safetensors.load_file(path).metadata
-        if "model" not in settings:
-            raise ValueError(f"{path}: does not say what model it is of; build the model yourself "
-                             "and use load_weights")
-        family, plan = torch.ops.translution.model_of_settings(settings)
-        options = json.loads(plan)["options"]
+        settings, path = _read_manifest(folder), folder / "model.safetensors"
+    tensors, metadata = safetensors.load_file(path)
+    settings = settings or metadata
+    if "model" not in settings:
+        raise ValueError(f"{path}: does not say what model it is of; build the model yourself "
+                         "and use load_weights")
+    family, plan = torch.ops.translution.model_of_settings(settings)
+    options = json.loads(plan)["options"]
+    _ask(torch.ops.translution.require_shapes, family, json.dumps(options), tensors, str(path))
     model = _FAMILIES[family](**{**options, "init": "none"}, **factory)
-    load_weights(model, path)
+    _load(model, tensors, path)
     return model.eval()
 
 
 def load_weights(module: nn.Module, path: Union[str, Path]) -> None:
     """Loads a .safetensors file, of C++ or of save_weights, into a module with the same
-    parameters; says what differs and what to do where they are not the same."""
-    tensors = safetensors.load_file(path).tensors
+    parameters; says what differs and what to do where they are not the same. Weights that are not
+    finite are refused."""
+    _load(module, safetensors.load_file(path).tensors, path)
+
+
+def _load(module: nn.Module, tensors: Dict[str, Tensor], path: Union[str, Path]) -> None:
+    _ask(torch.ops.translution.require_finite, tensors, str(path))
     try:
         module.load_state_dict(tensors)
     except RuntimeError as error:

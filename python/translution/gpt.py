@@ -31,7 +31,7 @@ class GPT(Model):
 
     def __init__(self, *, device: Optional[Union[str, torch.device]] = None,
                  dtype: Optional[torch.dtype] = None, **options: Any) -> None:
-        super().__init__(options)
+        super().__init__(options, device, dtype)
         o, factory = self.options, dict(device=device, dtype=dtype)
         self.token_embedding = nn.Embedding(o["vocabulary"], o["dim"], **factory)
         self.position_embedding: Optional[nn.Parameter] = None

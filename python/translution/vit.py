@@ -38,7 +38,7 @@ class ViT(Model):
 
     def __init__(self, *, device: Optional[Union[str, torch.device]] = None,
                  dtype: Optional[torch.dtype] = None, **options: Any) -> None:
-        super().__init__(options)
+        super().__init__(options, device, dtype)
         o, factory = self.options, dict(device=device, dtype=dtype)
         patch_dim = o["channels"] * o["patch_size"] ** 2
         self.patch_norm = self.embed_norm = None

@@ -74,7 +74,7 @@ std::vector<WrongCall> wrong_model_names() {
 std::vector<WrongCall> wrong_sizes() {
   return {
       {"a model of no layers", checking([](auto& o) { o.architecture.depth = 0; }),
-       "model: wanted depth of 1 to 1073741824, got 0"},
+       "model: wanted depth of 1 to 16384, got 0"},
       {"a model of no channels", checking([](auto& o) { o.architecture.dim = -1; }),
        "model: wanted dim of 1 to 1073741824, got -1"},
       {"a model of no heads", checking([](auto& o) { o.architecture.heads = 0; }),

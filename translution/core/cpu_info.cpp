@@ -39,6 +39,4 @@ int usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-int64_t machine_bytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
-
 }  // namespace translution

@@ -27,7 +27,4 @@ Isa chosen_isa();
 /// How many processors this process may run on.
 int usable_cores();
 
-/// The memory of this machine.
-int64_t machine_bytes();
-
 }  // namespace translution

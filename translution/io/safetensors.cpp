@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "translution/core/error.h"
+#include "translution/core/memory.h"
 #include "translution/core/message.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/file.h"
@@ -75,6 +76,8 @@ SafetensorsHeader read_header(InputFile& file, const std::string& where) {
 
 Safetensors load_safetensors(const std::string& path) {
   InputFile file(path);
+  ensure(file.size() <= usable_bytes(), path, ": has ", file.size(),
+         " bytes, and there is memory for ", usable_bytes(), "; choose a smaller model");
   const auto header = read_header(file, path + ": ");
   Safetensors result{{}, header.metadata};
   for (const auto& entry : header.entries) {  // in the order of the file

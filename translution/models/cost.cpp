@@ -1,5 +1,6 @@
 #include "translution/models/cost.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -165,7 +166,7 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
   }
   const double dim = static_cast<double>(o.architecture.dim);
   const double tokens = static_cast<double>(o.tokens());
-  double activations = 0, kept = 0;
+  double activations = 0, widest = 0, kept = 0;
   if (o.family == Family::vit) {
     const double pixels = static_cast<double>(o.channels) * product(o.image_size);
     cost.forward_flops += 2 * pixels * dim + 2 * dim * static_cast<double>(o.classes);
@@ -174,13 +175,16 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
     cost.forward_flops += 2 * tokens * dim * static_cast<double>(o.vocabulary);
     activations += tokens * (4 * dim + 2 * static_cast<double>(o.vocabulary));
   }
+  const double ends = activations;  // what comes before and behind the layers
   for (int64_t layer = 0; layer < o.architecture.depth; ++layer) {
     cost.forward_flops += layer_flops(o, layer);
     activations += layer_activations(o, layer);
+    widest = std::max(widest, layer_activations(o, layer));
     kept += kept_bytes(o, layer, batch);
   }
   cost.training_flops = 3 * cost.forward_flops;
   cost.weight_bytes = kBytes * static_cast<double>(cost.parameters);
+  cost.evaluation_bytes = cost.weight_bytes + kBytes * (ends + widest) * static_cast<double>(batch);
   cost.training_bytes =
       4 * cost.weight_bytes + kBytes * activations * static_cast<double>(batch) + kept;
   return cost;

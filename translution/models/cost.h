@@ -7,10 +7,11 @@ namespace translution {
 /// What a model takes, derived from its options without allocating anything.
 struct ModelCost {
   int64_t parameters;
-  double forward_flops;   ///< per sample: matrix products, attention and convolution; 2 per
-                          ///< multiply-add. Norms, softmax and GELU are left out.
-  double training_flops;  ///< per sample: forward and twice as much for backward
-  double weight_bytes;    ///< float32
+  double forward_flops;     ///< per sample: matrix products, attention and convolution; 2 per
+                            ///< multiply-add. Norms, softmax and GELU are left out.
+  double training_flops;    ///< per sample: forward and twice as much for backward
+  double weight_bytes;      ///< float32
+  double evaluation_bytes;  ///< weights, and what the widest layer works on without gradients
   double training_bytes;  ///< weights, gradients, AdamW's two moments, activations, and what layers
                           ///< keep in their workspace
 };

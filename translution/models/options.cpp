@@ -12,7 +12,7 @@ namespace translution {
 namespace {
 
 // Larger sizes are typing errors, and their products overflow.
-constexpr int64_t kMaxSize = int64_t{1} << 30;
+constexpr int64_t kMaxSize = int64_t{1} << 30, kMaxDepth = 1 << 14;
 
 // The digits behind "vit-a/" or "gpt-a-".
 int64_t parse_size(const std::string& name, const std::string& digits) {
@@ -122,7 +122,8 @@ void ModelOptions::check() const {
     require(value > 0 && value <= kMaxSize, "model: wanted ", what, " of 1 to ", kMaxSize, ", got ",
             value);
   };
-  positive("depth", architecture.depth);
+  require(architecture.depth > 0 && architecture.depth <= kMaxDepth, "model: wanted depth of 1 to ",
+          kMaxDepth, ", got ", architecture.depth);
   positive("dim", architecture.dim);
   positive("heads", architecture.heads);
   positive("dim_head", architecture.dim_head);

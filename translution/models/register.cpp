@@ -9,6 +9,9 @@
 
 #include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
+#include "translution/core/memory.h"
+#include "translution/models/check_weights.h"
+#include "translution/models/cost.h"
 #include "translution/models/options_json.h"
 #include "translution/models/settings.h"
 #include "translution/nn/attend.h"
@@ -45,6 +48,25 @@ std::tuple<std::string, std::string> model_of_settings(const Texts& settings) {
   for (const auto& entry : settings) texts[entry.key()] = entry.value();
   const auto model = read_model(texts);
   return {model.family == Family::vit ? "vit" : "gpt", to_json(model)};
+}
+
+int64_t count_parameters(const std::string& family, const std::string& options) {
+  return model_cost(model_from_json(family_of(family), options)).parameters;
+}
+
+NamedTensors named_tensors(const Tensors& tensors) {
+  NamedTensors result;
+  for (const auto& entry : tensors) result[entry.key()] = entry.value();
+  return result;
+}
+
+void require_shapes_op(const std::string& family, const std::string& options,
+                       const Tensors& tensors, const std::string& where) {
+  require_shapes(model_from_json(family_of(family), options), named_tensors(tensors), where);
+}
+
+void require_finite_op(const Tensors& tensors, const std::string& where) {
+  require_finite(named_tensors(tensors), where);
 }
 
 std::vector<std::string> method_names() { return names_of(kMethods); }
@@ -140,6 +162,11 @@ std::tuple<at::Tensor, at::Tensor> attention_layer(
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def("build_info() -> str", build_info);
   m.def("usable_cores() -> int", cores);
+  m.def("usable_bytes() -> int", usable_bytes);
+  m.def("count_parameters(str family, str options) -> int", count_parameters);
+  m.def("require_shapes(str family, str options, Dict(str, Tensor) tensors, str where) -> ()",
+        require_shapes_op);
+  m.def("require_finite(Dict(str, Tensor) tensors, str where) -> ()", require_finite_op);
   m.def("method_names() -> str[]", method_names);
   m.def("model_names() -> str[]", model_names);
   m.def("model_options(str family, str options) -> str", model_options);

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <new>
 
-#include "translution/core/cpu_info.h"
+#include "translution/core/memory.h"
 
 namespace translution {
 namespace {
@@ -72,7 +72,7 @@ class BlockPool {
   std::mutex mutex_;
   std::multimap<size_t, void*> free_;
   size_t kept_ = 0;
-  const size_t limit_ = static_cast<size_t>(machine_bytes()) / 4;
+  const size_t limit_ = static_cast<size_t>(usable_bytes()) / 4;
 };
 
 size_t byte_count(at::IntArrayRef sizes, const at::TensorOptions& options) {

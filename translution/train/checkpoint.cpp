@@ -9,6 +9,7 @@
 #include "translution/core/message.h"
 #include "translution/io/checksum.h"
 #include "translution/io/file.h"
+#include "translution/models/check_weights.h"
 
 namespace translution {
 namespace {
@@ -27,6 +28,8 @@ fs::path follow(const fs::path& path) {
 fs::path find_checkpoint(const fs::path& path) {
   for (const char* link : {"checkpoints/last", "last"})
     if (fs::is_symlink(path / link)) return follow(path / link);
+  ensure(fs::exists(path), path.string(),
+         ": no such file or directory; expected a run, a checkpoint or a file of weights");
   const auto found = follow(path);
   ensure(fs::exists(found / "manifest.json"), path.string(),
          ": has no manifest.json; wanted a checkpoint, or a run with checkpoints/last");
@@ -66,17 +69,29 @@ Checkpoint load_from(const fs::path& path) {
 
 }  // namespace
 
-Checkpoint load_checkpoint(const std::string& path) { return load_from(find_checkpoint(path)); }
+void require_finite(const Checkpoint& checkpoint) {
+  require_finite(checkpoint.content.model, checkpoint.path + "/model.safetensors");
+  require_finite(checkpoint.content.optimizer, checkpoint.path + "/optimizer.safetensors");
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  auto checkpoint = load_from(find_checkpoint(path));
+  require_finite(checkpoint);
+  return checkpoint;
+}
 
 Checkpoint load_weights(const std::string& path) {
   Manifest manifest;
-  return load_weights_from(find_checkpoint(path), manifest);
+  auto checkpoint = load_weights_from(find_checkpoint(path), manifest);
+  require_finite(checkpoint);
+  return checkpoint;
 }
 
 NamedTensors load_model(const std::string& path) {
-  if (!fs::is_directory(path)) return load_safetensors(path).tensors;
-  const auto checkpoint = find_checkpoint(path);
-  return load_checked(checkpoint / "model.safetensors", read_manifest(checkpoint).model);
+  if (fs::is_directory(path)) return load_weights(path).content.model;
+  auto tensors = load_safetensors(path).tensors;
+  require_finite(tensors, path);
+  return tensors;
 }
 
 Manifest load_manifest(const std::string& path) { return read_manifest(find_checkpoint(path)); }

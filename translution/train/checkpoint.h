@@ -28,7 +28,8 @@ struct Checkpoint {
 };
 
 /// From a checkpoint's directory, a directory of checkpoints or a run; of the last two, what their
-/// link `last` names. Damage is refused with one line: which file, what was expected and found.
+/// link `last` names. Damage is refused with one line: which file, what was expected and found; so
+/// are weights that are not finite.
 Checkpoint load_checkpoint(const std::string& path);
 
 /// The same without the optimizer, which is twice as large as the model and only training needs.
@@ -40,6 +41,9 @@ NamedTensors load_model(const std::string& path);
 
 /// Only the manifest, which says nothing yet about the other files.
 Manifest load_manifest(const std::string& path);
+
+/// Refuses weights or moments that are not finite: such a checkpoint is whole, and of no use.
+void require_finite(const Checkpoint& checkpoint);
 
 struct NewestWhole {
   std::optional<Checkpoint> checkpoint;  ///< absent if there is no whole one

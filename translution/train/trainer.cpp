@@ -105,6 +105,7 @@ void Trainer::resume() {
          "/checkpoints: none is whole, so there is nothing to go on from; remove the run to start "
          "anew");
   if (!newest.checkpoint) return;
+  require_finite(*newest.checkpoint);
   restore(*newest.checkpoint);
   tell_changes(*newest.checkpoint);
 }

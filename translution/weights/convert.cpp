@@ -1,15 +1,17 @@
 #include "translution/weights/convert.h"
 
 #include "translution/core/error.h"
+#include "translution/models/check_weights.h"
 #include "translution/models/settings.h"
 #include "translution/weights/authors.h"
 
 namespace translution {
 
-ConvertedModel convert_weights(WeightFormat from,
-                               const std::map<std::string, std::string>& settings,
-                               const NamedTensors& tensors, const std::string& source,
-                               const std::string& prefix) {
+namespace {
+
+ConvertedModel convert_any(WeightFormat from, const std::map<std::string, std::string>& settings,
+                           const NamedTensors& tensors, const std::string& source,
+                           const std::string& prefix) {
   const auto theirs = without_prefix(tensors, "module.");
   const bool tells = from == WeightFormat::gpt2 || from == WeightFormat::timm;
   require(!tells || settings.empty(), name_of(kWeightFormats, from),
@@ -21,6 +23,17 @@ ConvertedModel convert_weights(WeightFormat from,
   if (from == WeightFormat::translution) return {model, theirs};
   const bool rope = theirs.count("translution.layers.0.0.rope.cos_cached") == 1;
   return {model, to_ours(authors_links(model, rope ? "rope" : ""), theirs, source)};
+}
+
+}  // namespace
+
+ConvertedModel convert_weights(WeightFormat from,
+                               const std::map<std::string, std::string>& settings,
+                               const NamedTensors& tensors, const std::string& source,
+                               const std::string& prefix) {
+  auto model = convert_any(from, settings, tensors, source, prefix);
+  require_finite(model.tensors, source);  // not before: masks of other code hold infinities
+  return model;
 }
 
 }  // namespace translution

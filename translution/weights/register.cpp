@@ -3,6 +3,7 @@
 
 #include <torch/library.h>
 
+#include "translution/models/check_weights.h"
 #include "translution/models/options_json.h"
 #include "translution/models/settings.h"
 #include "translution/weights/authors.h"
@@ -52,8 +53,10 @@ Links links_of(const std::string& family, const std::string& kind, const std::st
 
 Tensors from_authors(const std::string& family, const std::string& kind, const std::string& options,
                      const Tensors& state, const std::string& source) {
-  return dict_of(
-      to_ours(links_of(family, kind, options), without_prefix(named(state), "module."), source));
+  const auto ours =
+      to_ours(links_of(family, kind, options), without_prefix(named(state), "module."), source);
+  require_finite(ours, source);
+  return dict_of(ours);
 }
 
 Tensors to_authors(const std::string& family, const std::string& kind, const std::string& options,

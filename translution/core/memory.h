@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+
+namespace translution {
+
+/// The memory that this process may take: that of the machine, or less where a control group or
+/// `ulimit -v` says so.
+int64_t usable_bytes();
+
+}  // namespace translution
