@@ -82,6 +82,19 @@ std::string data_of(const Trained& trained, const std::map<std::string, std::str
       join(trained.path, " knows no data; name some with its tokenizer: --data tokens:DIR"));
 }
 
+// With another vocabulary than the model's, text would become the tokens of other words.
+Tokenizer tokenizer_of(const Trained& trained, const std::map<std::string, std::string>& given) {
+  const auto data = data_of(trained, given);
+  const size_t colon = data.find(':');
+  require(data == "text" || (data.rfind("tokens:", 0) == 0 && colon + 1 < data.size()),
+          "--data: expected tokens:DIR, got '", data, "'");
+  auto tokenizer = data == "text" ? Tokenizer::bytes() : read_tokenizer(data.substr(colon + 1));
+  require(tokenizer.vocabulary() == trained.vocabulary, "the tokenizer of ", data, " has ",
+          tokenizer.vocabulary(), " tokens, expected the model's ", trained.vocabulary,
+          "; name the data that it was trained on: --data tokens:DIR");
+  return tokenizer;
+}
+
 void run_generate(const GenerateFlags& flags) {
   at::set_num_threads(usable_cores());
   const auto given = flags.settings.given();
@@ -93,13 +106,10 @@ void run_generate(const GenerateFlags& flags) {
   auto trained = load_trained(flags.path);
   require(trained.network->options().family == Family::gpt, flags.path, " holds ",
           trained.network->options().name(), "; text wants a gpt model");
-  const auto data = data_of(trained, given);
-  const auto tokenizer =
-      data == "text" ? Tokenizer::bytes() : read_tokenizer(data.substr(data.find(':') + 1));
+  const auto tokenizer = tokenizer_of(trained, given);
   const auto prompt = given.find("prompt");
   const std::string start = prompt == given.end() ? "\n" : prompt->second;
   const auto encoded = tokenizer.encode(start);
-  require(!encoded.empty(), "--prompt wants some text");
   Generator generator(trained.network->gpt(), sampling);
   generator.feed({encoded.begin(), encoded.end()});
   Stream stream;

@@ -33,10 +33,13 @@ void check_data_of(const Trained& trained, const DataSource& source, const std::
   const auto& model = trained.network->options();
   const auto count = static_cast<int64_t>(source.classes.size());
   require(model.family == Family::gpt
-              ? source.vocabulary > 0 && source.vocabulary <= model.vocabulary
+              ? source.vocabulary > 0
               : source.image == model.image_size && source.channels == model.channels &&
                     (trained.names_classes || count == model.classes),
           data, " does not fit the model of ", trained.path, "; name other data with --data");
+  require(source.vocabulary == 0 || source.vocabulary == trained.vocabulary, "the tokens of ", data,
+          " are of a vocabulary of ", source.vocabulary, ", expected that of ", trained.path, ", ",
+          trained.vocabulary, "; name other data with --data");
   const auto difference = class_difference(trained.classes, source.classes);
   require(difference.empty() || !trained.names_classes, data, ": the classes are not those of ",
           trained.path, ": ", difference,
@@ -52,6 +55,7 @@ Trained load_converted(const std::string& path) {
     trained.classes.push_back(std::to_string(c));
   trained.names_classes = false;
   trained.network = make_network(model.options, model.tensors, path);
+  trained.vocabulary = model.options.vocabulary;
   return trained;
 }
 
@@ -65,11 +69,13 @@ Trained load_trained(const std::string& path) {
   try {
     trained.config = state.at("config").get<std::map<std::string, std::string>>();
     trained.classes = state.at("classes").get<std::vector<std::string>>();
+    trained.vocabulary = state.value("vocabulary", int64_t{0});
   } catch (const nlohmann::json::exception&) {
     throw std::runtime_error(join(checkpoint.path, ": was not written by `translution train`"));
   }
   trained.network =
       make_network(read_model(trained.config), checkpoint.content.model, checkpoint.path);
+  if (trained.vocabulary == 0) trained.vocabulary = trained.network->options().vocabulary;
   return trained;
 }
 

@@ -17,6 +17,7 @@ struct Trained {
   std::vector<std::string> classes;
   std::shared_ptr<Network> network;
   bool names_classes = true;  ///< false: `classes` are numbers, since the file has no names
+  int64_t vocabulary = 0;     ///< of the text that it learned from; the model may have more tokens
 };
 
 /// The model of a run, of a checkpoint, of a directory of checkpoints, or of a file that

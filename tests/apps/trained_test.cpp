@@ -2,19 +2,60 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <filesystem>
+
 #include "tests/apps/program.h"
 #include "tests/apps/small_run.h"
+#include "tests/data/small_vocabulary.h"
 #include "translution/data/digits.h"
 #include "translution/io/atomic_file.h"
+#include "translution/io/checksum.h"
 #include "translution/io/file.h"
+#include "translution/io/safetensors.h"
 #include "translution/report/png.h"
+#include "translution/train/manifest.h"
 
 namespace translution {
 namespace {
 
-using testing::HasSubstr;
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 
-using Trained = SmallRun;
+class Trained : public SmallRun {
+ protected:
+  // A copy of the run whose newest checkpoint holds `value` among its weights.
+  std::string poisoned(const std::string& run, const std::string& name, double value) const {
+    fs::copy(run, path(name), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    const std::string checkpoint = path(name) + "/checkpoints/last/";
+    auto content = load_safetensors(checkpoint + "model.safetensors");
+    content.tensors.at("head.weight").view({-1})[3] = value;
+    save_safetensors(checkpoint + "model.safetensors", content.tensors, content.metadata);
+    auto manifest = parse_manifest(read_file(checkpoint + "manifest.json"));
+    manifest.model.checksum = checksum_of_file(checkpoint + "model.safetensors");
+    write_file_atomically(checkpoint + "manifest.json", format_manifest(manifest));
+    return path(name);
+  }
+  // Tokens of a vocabulary that is not that of bytes.
+  void make_other_tokens() const {
+    const auto files = small_vocabulary({{"t", "h"}, {"th", "e"}});
+    fs::create_directories(path("bpe"));
+    write_file_atomically(path("bpe/encoder.json"), files.encoder);
+    write_file_atomically(path("bpe/vocab.bpe"), files.merges);
+    EXPECT_EQ(
+        run("data text " + path("fox.txt") + " --bpe " + path("bpe") + " --out " + path("other"))
+            .code,
+        0);
+  }
+  void expect_not_finite(const std::string& arguments, const char* value) const {
+    const auto outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 1) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(std::string(": tensor 'head.weight' holds ") + value +
+                                       "; expected finite numbers: use an earlier checkpoint"))
+        << arguments;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+};
 
 TEST_F(Trained, EvalSaysWhatTheLogSaysAtTheEnd) {
   const auto outcome = run("eval --json --batch 16 " + undisturbed());
@@ -65,6 +106,49 @@ TEST_F(Trained, PredictSaysWhatIsWrongWithAPicture) {
   }
 }
 
+TEST_F(Trained, WeightsThatAreNotFiniteAreRefusedEverywhere) {
+  const auto nan = poisoned(undisturbed(), "nan", std::nan(""));
+  write_file_atomically(path("digit.png"), png_bytes({28, 28, 1, std::vector<uint8_t>(784)}));
+  for (const auto& call :
+       {"eval " + nan, "predict " + nan + " " + path("digit.png"),
+        "report " + nan + " --out " + path("report.html"),
+        "convert " + nan + " " + path("out") + " --to authors",
+        "train --config " + nan + "/config.toml --resume auto --steps 13 --out " + nan})
+    expect_not_finite(call, "nan");
+  EXPECT_FALSE(fs::exists(path("out")));
+  expect_not_finite("eval " + poisoned(undisturbed(), "inf", -INFINITY), "-inf");
+}
+
+TEST_F(Trained, NamesThatAreNotUtf8ArePrinted) {
+  const std::string name = path("digit\xff.png");
+  write_file_atomically(name, png_bytes({28, 28, 1, std::vector<uint8_t>(784)}));
+  const auto result = json_of("predict " + undisturbed() + " '" + name + "'").at(0);
+  EXPECT_EQ(result.at("file"), path("digit\uFFFD.png"));
+}
+
+TEST_F(Trained, OfAFileWithoutAModelSaysHowToGetOne) {
+  save_safetensors(path("bare.safetensors"), {{"a", torch::zeros({1})}});
+  for (const char* command : {"eval ", "predict ", "generate "}) {
+    const bool pictures = command[0] == 'p';
+    const auto outcome = run(command + path("bare.safetensors") + (pictures ? " x.png" : ""));
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.err.find("--model"), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(
+      run("eval " + path("bare.safetensors")).err,
+      "translution: " + path("bare.safetensors") +
+          ": does not say which model it holds; `translution convert` writes one that does\n");
+}
+
+TEST_F(Trained, ReportDrawsStepsThatAreNearlyTooLarge) {
+  fs::create_directories(path("far"));
+  write_file_atomically(
+      path("far/metrics.jsonl"),
+      "{\"step\":9223372036854775807,\"epoch\":1,\"split\":\"train\",\"loss\":2}\n");
+  output_of("report --curves-only " + path("far") + " --out " + path("far.html"));
+  EXPECT_THAT(read_file(path("far.html")), ::testing::Not(::testing::ContainsRegex("-?nan[ h\"]")));
+}
+
 TEST_F(Trained, ReportHasAllSections) {
   const std::string out = path("report.html");
   EXPECT_EQ(output_of("report " + undisturbed() + " --out " + out), out + "\n");
@@ -72,7 +156,7 @@ TEST_F(Trained, ReportHasAllSections) {
   for (const char* title : {"Summary", "Curves", "Confusion", "Samples", "Attention maps",
                             "Norms of the learned matrices by offset", "Configuration"})
     EXPECT_THAT(page, HasSubstr(std::string(">") + title)) << title;
-  EXPECT_THAT(page, testing::Not(HasSubstr("src=\"http")));
+  EXPECT_THAT(page, ::testing::Not(HasSubstr("src=\"http")));
 }
 
 TEST_F(Trained, OfNothingIsRefusedInOneLine) {
@@ -82,6 +166,9 @@ TEST_F(Trained, OfNothingIsRefusedInOneLine) {
     EXPECT_THAT(outcome.err, HasSubstr(path("nothing"))) << command;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
+  EXPECT_EQ(run("eval " + path("nothing")).err,
+            "translution: " + path("nothing") +
+                ": no such file or directory; expected a run, a checkpoint or a file of weights\n");
   const auto outcome = run("generate " + undisturbed());
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("text wants a gpt model"));
@@ -102,6 +189,19 @@ TEST_F(Trained, GenerateMakesTheSameTextForTheSameSeed) {
   EXPECT_EQ(generate("--temperature 0"), "the quick brown fox\nthe quick brown fo\n");
   EXPECT_EQ(generate("--temperature 2 --seed 3"), generate("--temperature 2 --seed 3"));
   EXPECT_NE(generate("--temperature 2 --seed 3"), generate("--temperature 2 --seed 4"));
+
+  expect_not_finite("generate " + poisoned(path("gpt"), "nan", std::nan("")), "nan");
+  make_other_tokens();
+  for (const std::string command : {"generate ", "eval "}) {
+    const auto other = run(command + path("gpt") + " --data tokens:" + path("other"));
+    EXPECT_EQ(other.code, 2) << command;
+    EXPECT_THAT(other.err, ::testing::ContainsRegex(" 25[0-9][^ ]*.* expected .* 256; name "));
+  }
+  fs::rename(path("tokens"), path("moved"));
+  const auto away = run("generate " + path("gpt"));
+  EXPECT_EQ(away.code, 1);
+  EXPECT_EQ(away.err, "translution: " + path("tokens") +
+                          ": no such directory; name the one with the tokens: --data tokens:DIR\n");
 }
 
 }  // namespace

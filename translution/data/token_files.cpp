@@ -83,6 +83,8 @@ TokenMeta read_token_meta(const std::string& directory) {
 }
 
 Tokenizer read_tokenizer(const std::string& directory) {
+  ensure(std::filesystem::is_directory(directory), directory,
+         ": no such directory; name the one with the tokens: --data tokens:DIR");
   const TokenMeta meta = read_token_meta(directory);
   if (meta.tokenizer == "bytes") return Tokenizer::bytes();
   const Tokenizer tokenizer = Tokenizer::gpt2(directory);

@@ -168,6 +168,7 @@ CheckpointContent Trainer::content() const {
                    {"training", object_of(training_texts(options_))},
                    {"classes", data_.classes},
                    {"samples", data_.train->size()},
+                   {"vocabulary", data_.vocabulary},
                    {"optimizer_steps", optimizer_.state.steps},
                    {"best", state_.best},
                    {"evaluated", state_.evaluated},
