@@ -2,6 +2,7 @@
 
 #include "bench.h"
 #include "commands.h"
+#include "json_text.h"
 #include "model_flags.h"
 #include "translution/core/cpu_info.h"
 #include "translution/kernels/gemm.h"
@@ -41,7 +42,7 @@ int64_t BenchFlags::batch() const { return number_or(kBatch, batch_, kMaxBatch);
 int64_t BenchFlags::repeats() const { return number_or(0, repeats_, kMaxRepeats); }
 
 void BenchFlags::show(const Json& json, const std::string& text) const {
-  fmt::print("{}", json_ ? json.dump(2) + "\n" : text);
+  fmt::print("{}", json_ ? json_text(json) : text);
 }
 
 void add_rates(const Rates& rates, const BenchFlags& flags, Json& json) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "json_text.h"
 #include "memory_check.h"
 #include "model_flags.h"
 #include "progress.h"
@@ -76,7 +77,7 @@ void run_eval(const EvalFlags& flags) {
                images ? fmt::format("{:.2f}", 100 * result.top5) : "",
                images ? "" : fmt::format("{:.3f}", result.perplexity())});
   }
-  fmt::print("{}", flags.json ? json.dump(2) + "\n" : table.str());
+  fmt::print("{}", flags.json ? json_text(json) : table.str());
 }
 
 }  // namespace

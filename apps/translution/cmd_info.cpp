@@ -6,6 +6,7 @@
 #include <set>
 
 #include "commands.h"
+#include "json_text.h"
 #include "model_flags.h"
 #include "table.h"
 #include "translution/models/cost.h"
@@ -223,14 +224,14 @@ void show_paper_table(const InfoFlags& flags) {
   if (!flags.json) return fmt::print("{}", paper_text(table));
   Json rows;
   for (const auto& row : table.rows) rows.push_back(row_json(row));
-  fmt::print("{}\n", rows.dump(2));
+  fmt::print("{}", json_text(rows));
 }
 
 void show_model(const InfoFlags& flags) {
   const auto model = flags.model.read();
   const int64_t batch = flags.batch.given() ? value_of(flags.batch).number() : 1;
   if (flags.json)
-    fmt::print("{}\n", Json::array({model_json(model, batch)}).dump(2));
+    fmt::print("{}", json_text(Json::array({model_json(model, batch)})));
   else
     fmt::print("{}", model_text(model, batch));
 }

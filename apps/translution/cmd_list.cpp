@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "json_text.h"
 #include "table.h"
 #include "translution/models/authors.h"
 #include "translution/paper/tables.h"
@@ -76,7 +77,7 @@ std::string text_of(const Json& rows) {
 void run_list(bool json) {
   const Json all = everything();
   if (json) {
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}", json_text(all));
     return;
   }
   fmt::print("Methods (--method)\n{}\n", text_of(all["methods"]));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "json_text.h"
 #include "run_directory.h"
 #include "table.h"
 #include "translution/core/cpu_info.h"
@@ -75,7 +76,7 @@ void run_predict(const PredictFlags& flags) {
     json.push_back({{"file", file}, {"classes", classes}});
     if (!flags.json) fmt::print("{}", table.str());
   }
-  if (flags.json) fmt::print("{}\n", json.dump(2));
+  if (flags.json) fmt::print("{}", json_text(json));
 }
 
 }  // namespace

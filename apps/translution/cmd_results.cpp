@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "json_text.h"
 #include "model_flags.h"
 #include "results_picture.h"
 #include "translution/core/error.h"
@@ -107,7 +108,7 @@ void write_taken(const ResultsFlags& flags, const Taken& taken) {
   const auto& table = taken.merged.table;
   if (!taken.files.empty()) disk::make_directories(flags.directory + "/" + table);
   for (const auto& [path, content] : taken.files) update(path, content, flags);
-  update(flags.directory + "/" + table + ".json", to_json(taken.merged).dump(1) + "\n", flags);
+  update(flags.directory + "/" + table + ".json", json_text(to_json(taken.merged), 1), flags);
 }
 
 void run_results(const ResultsFlags& flags) {

@@ -69,28 +69,26 @@ std::map<std::string, std::string> given_settings(const TrainFlags& flags) {
 }
 
 // Where the data decides a model's size, it need not be said again.
-void fit_model(const DataSource& source, std::map<std::string, std::string>& given) {
+void fit_model(Family family, const DataSource& source, std::map<std::string, std::string>& given) {
   const auto set = [&](const char* name, const std::string& text) { given.emplace(name, text); };
-  set("model", "vit-a/12");
-  if (given["model"].rfind("vit", 0) != 0) {
-    if (source.vocabulary > 0) set("vocabulary", std::to_string(source.vocabulary));
-    return;
-  }
+  if (family == Family::gpt) return set("vocabulary", std::to_string(source.vocabulary));
   set("image-size", times(source.image));
   set("channels", std::to_string(source.channels));
   set("classes", std::to_string(source.classes.size()));
 }
 
-void check_fit(const ModelOptions& model, const DataSource& source, const std::string& data) {
-  if (model.family == Family::gpt) {
-    require(source.vocabulary > 0, model.name(), " learns from text; ", data,
-            " are images: wanted --data tokens:DIR, which `translution data text` makes");
-    require(source.vocabulary <= model.vocabulary, "--vocabulary wants at least the data's ",
-            source.vocabulary, ", got ", model.vocabulary);
-    return;
-  }
-  require(source.vocabulary == 0, model.name(), " learns from images; ", data,
+void check_kind(const ModelOptions& model, const DataSource& source, const std::string& data) {
+  const bool text = source.vocabulary > 0;
+  require(text || model.family == Family::vit, model.name(), " learns from text; ", data,
+          " are images: wanted --data tokens:DIR, which `translution data text` makes");
+  require(!text || model.family == Family::gpt, model.name(), " learns from images; ", data,
           " is text: wanted a gpt model");
+}
+
+void check_sizes(const ModelOptions& model, const DataSource& source) {
+  if (model.family == Family::gpt)
+    return require(source.vocabulary <= model.vocabulary, "--vocabulary wants at least the data's ",
+                   source.vocabulary, ", got ", model.vocabulary);
   require(model.image_size == source.image && model.channels == source.channels &&
               model.classes == static_cast<int64_t>(source.classes.size()),
           "the model wants images of ", times(model.image_size), " with ", model.channels,
@@ -119,16 +117,18 @@ Plan make_plan(const TrainFlags& flags, std::map<std::string, std::string>& give
 
 // The length of a window of text is the model's.
 void read_model_into(Plan& plan, DataSource& source, std::map<std::string, std::string>& given) {
-  if (const auto name = given.find("model"); name != given.end())
-    plan.data.length = ModelOptions::named(name->second).length;
+  given.emplace("model", "vit-a/12");
+  const auto named = ModelOptions::named(given.at("model"));
+  plan.data.length = named.length;
   const auto size = given.find("image-size");
   if (size != given.end() && kind_of(plan.data.data) == DataKind::images)
     plan.data.image_size = static_cast<int>(Value{"--image-size", size->second}.number(1, 1 << 14));
   plan.data.report = print_line;
   source = open_data(plan.data);
-  fit_model(source, given);
+  check_kind(named, source, plan.data.data);
+  fit_model(named.family, source, given);
   plan.model = read_model(given, "--");
-  check_fit(plan.model, source, plan.data.data);
+  check_sizes(plan.model, source);
 }
 
 TrainEvents show_on(Progress& progress, int64_t per_epoch) {

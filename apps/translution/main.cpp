@@ -79,7 +79,7 @@ int fail(int code, std::string message) {
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* option : app.get_options())
-    if (!option->get_positional()) names.push_back("--" + option->get_lnames().front());
+    if (!option->get_positional()) names.push_back(option->get_lnames().front());
   return names;
 }
 
@@ -114,6 +114,12 @@ bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
   });
 }
 
+std::string see_help(const CLI::App& app) { return join("; see ", full_name(app), " --help"); }
+
+std::string without_dashes(const std::string& option) {
+  return option.substr(std::min(option.find_first_not_of('-'), option.size()));
+}
+
 // What to say about the first argument that neither the program nor its command knows.
 std::string describe_extra(const CLI::App& program) {
   const CLI::App& app = confused(program);
@@ -121,14 +127,18 @@ std::string describe_extra(const CLI::App& program) {
   const std::string option = extra.substr(0, extra.find('='));
   if (extra.front() == '-' && belongs_to_a_command(app, option))
     return join("option ", option, " goes after the command");
-  if (extra.front() == '-')
-    return join("unknown option ", option, "; did you mean ",
-                nearest_name(option, option_names(app)), "?");
+  if (extra.front() == '-') {
+    const auto similar = similar_name(without_dashes(option), option_names(app));
+    return join("unknown option ", option,
+                similar ? join("; did you mean --", *similar, "?") : see_help(app));
+  }
   const auto commands = command_names(app);
-  if (!commands.empty() && app.get_subcommands().empty())
-    return join("unknown command '", extra, "'; did you mean '", nearest_name(extra, commands),
-                "'?");
-  return join("unexpected argument '", extra, "'; see ", full_name(chosen(program)), " --help");
+  if (!commands.empty() && app.get_subcommands().empty()) {
+    const auto similar = similar_name(extra, commands);
+    return join("unknown command '", extra, "'",
+                similar ? join("; did you mean '", *similar, "'?") : see_help(app));
+  }
+  return join("unexpected argument '", extra, "'", see_help(chosen(program)));
 }
 
 // CLI11 puts the option in front: "--model: 1 required NAME missing", "json was given a …".

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "json_text.h"
 #include "measure.h"
 #include "progress.h"
 #include "report_data.h"
@@ -292,7 +293,7 @@ Results write_results(const ReproduceCall& call, const Results& fresh) {
            "; use another --out");
     results = merge_results(older, fresh);
   }
-  write_file_atomically(path, to_json(results).dump(1) + "\n");
+  write_file_atomically(path, json_text(to_json(results), 1));
   write_file_atomically(call.out + "/table.md", markdown_table(results));
   return results;
 }

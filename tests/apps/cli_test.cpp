@@ -237,7 +237,11 @@ TEST(Version, NamesProgramAndLibTorch) {
 
 const WrongCall kWrongCalls[] = {
     {"inof", "unknown command 'inof'; did you mean 'info'?"},
-    {"''", "unknown command ''; did you mean 'list'?"},
+    {"''", "unknown command ''; see translution --help"},
+    {"train --foo 1", "unknown option --foo; see translution train --help"},
+    {"generate x --length 5", "unknown option --length; see translution generate --help"},
+    {"info --model vit-a --method rotary --kernel-size -1",
+     "convolution: wanted an odd kernel_size of 1 or more, got -1"},
     {"--versoin", "unknown option --versoin; did you mean --version?"},
     {"--json list", "option --json goes after the command"},
     {"list info", "unexpected argument 'info'; see translution list --help"},

@@ -111,6 +111,9 @@ const WrongCall kWrongCalls[] = {
     {"train --out x --data images:x --augment strong",
      "unknown augment 'strong'; did you mean 'none'?"},
     {"train --out x --metod y", "unknown option --metod; did you mean --method?"},
+    {"train --out x --data text --model vit-a/12",
+     "vit-a/12 learns from images; text is text: wanted a gpt model"},
+    {"train --out x --data text", "vit-a/12 learns from images; text is text: wanted a gpt model"},
 };
 
 TEST(TrainWrongCalls, GetOneLineAndCodeTwo) {

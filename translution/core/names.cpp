@@ -21,17 +21,27 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
+// Finishing a name that was broken off is one edit.
+size_t edits(const std::string& name, const std::string& other) {
+  const bool begins = name.size() > 1 && other.rfind(name, 0) == 0;
+  return begins ? 1 : edit_distance(name, other);
+}
+
 }  // namespace
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
   require(!known.empty(), "nearest_name: no names to choose from");
-  const auto cost = [&](const std::string& other) {
-    const bool begins = name.size() > 1 && other.rfind(name, 0) == 0;
-    return begins ? 1 : edit_distance(name, other);
-  };
   return *std::min_element(
       known.begin(), known.end(),
-      [&](const std::string& a, const std::string& b) { return cost(a) < cost(b); });
+      [&](const std::string& a, const std::string& b) { return edits(name, a) < edits(name, b); });
+}
+
+std::optional<std::string> similar_name(const std::string& name,
+                                        const std::vector<std::string>& known) {
+  if (known.empty()) return std::nullopt;
+  const auto nearest = nearest_name(name, known);
+  if (2 * edits(name, nearest) > nearest.size()) return std::nullopt;
+  return nearest;
 }
 
 }  // namespace translution

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@ namespace translution {
 /// Of `known`, the name that takes the fewest edits to reach from `name`; finishing a name that was
 /// broken off counts as one.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known);
+
+/// The same, if at most half of its letters have to be edited.
+std::optional<std::string> similar_name(const std::string& name,
+                                        const std::vector<std::string>& known);
 
 /// The values of an enumeration with their names, in one table.
 template <typename Value>

@@ -37,6 +37,8 @@ void Position::check() const {
   require(relative_dim >= 0, "relative_dim: wanted 0 or more channels per head, got ",
           relative_dim);
   require(radius >= 0, "radius: wanted 0 or more, got ", radius);
+  require(kernel_size > 0 && kernel_size % 2 == 1,
+          "convolution: wanted an odd kernel_size of 1 or more, got ", kernel_size);
   require(sharing != Sharing::window || method == Method::convolution,
           "sharing: a window leaves pairs out and is for convolution; wanted none, direction or "
           "logarithmic");
@@ -47,12 +49,8 @@ void Position::check() const {
     require(shared_qkv || relative_dim > 0,
             "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; wanted one of "
             "the two");
-  if (method == Method::convolution) {
-    require(kernel_size > 0 && kernel_size % 2 == 1,
-            "convolution: wanted an odd kernel_size of 1 or more, got ", kernel_size);
-    require(encoding == Encoding::relative,
-            "convolution: a window has offsets, so the encoding must be relative");
-  }
+  require(method != Method::convolution || encoding == Encoding::relative,
+          "convolution: a window has offsets, so the encoding must be relative");
   if (rotates()) {
     const bool relative_scores =
         (method == Method::translution && (roles.q || roles.k)) || method == Method::convolution;

@@ -30,7 +30,8 @@ void widen(double& low, double& high, const AxisOptions& options) {
   if (options.log) {
     low /= 2, high *= 2;
   } else if (options.whole) {
-    low -= low > 0, high += 1;
+    const double margin = std::max(1.0, std::round(size * 1e-9));  // 1 would be lost from 2^53 on
+    low -= low > 0 ? margin : 0, high += margin;
   } else if (size < kSmallest) {
     low = 0, high = 1;
   } else {
