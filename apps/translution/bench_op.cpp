@@ -42,12 +42,12 @@ struct OpFlags {
     const auto number = [&](const char* name, const std::string& help) {
       return command.option(name, "N", help, "Layer");
     };
-    grid = command.option("--grid", "NxN", "tokens: 160, 7x7 or 4x7x7 (7x7)", "Layer");
+    grid = command.option("--grid", "NxN", "grid of tokens: 160, 7x7 or 4x7x7 (7x7)", "Layer");
     dim = number("--dim", "channels of input and output (192)");
     heads = number("--heads", "attention heads (3)");
-    dim_head = number("--dim-head", "channels of a head (64)");
-    command.flag("--cls", cls, "a class token in front", "Layer");
-    command.flag("--causal", causal, "only tokens up to the own one", "Layer");
+    dim_head = number("--dim-head", "channels per head (64)");
+    command.flag("--cls", cls, "class token in front", "Layer");
+    command.flag("--causal", causal, "no attention to later tokens", "Layer");
   }
 
   AttentionOptions layer() const {

@@ -25,9 +25,9 @@ constexpr const char* kBenchExamples =
 }  // namespace
 
 BenchFlags::BenchFlags(Command command, const char* batch_help)
-    : threads_(command.option("--threads", "N", "all that this process may run on, unless given")),
+    : threads_(command.option("--threads", "N", "worker threads (all available cores)")),
       repeats_(command.option("--repeats", "N",
-                              "as many as fit into 3 seconds, but 5 or more, unless given")) {
+                              "number of repeats (as many as fit into 3 seconds, at least 5)")) {
   if (batch_help != nullptr)
     batch_ = command.option("--batch", "N", fmt::format("{} ({})", batch_help, kBatch));
   command.flag("--json", json_, "print JSON");

@@ -13,7 +13,7 @@ namespace translution::cli {
 namespace {
 
 constexpr const char* kConfigsExamples =
-    "The paper tells batch sizes and little else, so that lengths and rates are ours.\n"
+    "The paper states little more than batch sizes; lengths and learning rates are ours.\n"
     "\n"
     "Examples:\n"
     "  translution configs configs\n"
@@ -56,7 +56,7 @@ void add_configs(Command program) {
   auto command =
       program.add_command("configs", "A configuration file for each row of the paper's tables");
   const auto directory = std::make_shared<std::string>();
-  command.argument("DIR", *directory, "where to");
+  command.argument("DIR", *directory, "directory to write");
   command.footer(kConfigsExamples);
   command.run([directory] {
     for (const auto& name : paper_table_names())

@@ -30,8 +30,8 @@ struct ConvertFlags {
   explicit ConvertFlags(Command command) : settings(command) {
     command.argument("IN", in, "weights to read");
     command.argument("OUT", out, "safetensors file to write");
-    settings.add("from", choices(kWeightFormats), "what IN holds (translution)", "Formats");
-    settings.add("to", "translution|authors", "what OUT will hold (translution)", "Formats");
+    settings.add("from", choices(kWeightFormats), "format of IN (translution)", "Formats");
+    settings.add("to", "translution|authors", "format of OUT (translution)", "Formats");
     add_model_flags(settings);
   }
 

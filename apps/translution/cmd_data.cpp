@@ -39,15 +39,14 @@ constexpr double kValShare = 0.1;
 struct TextFlags {
   explicit TextFlags(Command command) {
     command.argument("FILE", files, "plain text, as many files as you like", /*required=*/false);
-    out = command.option("--out", "DIR", "where the tokens go; made where it is missing");
+    out = command.option("--out", "DIR", "directory of the tokens; created if missing");
     tokenizer =
         command.option("--tokenizer", "bytes|gpt2",
                        "a token per byte, or GPT-2's byte pairs (gpt2 with --bpe, else bytes)");
-    bpe = command.option(
-        "--bpe", "DIR",
-        "with GPT-2's encoder.json and vocab.bpe, as scripts/fetch-gpt2-bpe gets them");
+    bpe = command.option("--bpe", "DIR",
+                         "directory of GPT-2's vocabulary, from scripts/fetch-gpt2-bpe");
     val_share = command.option("--val-share", "X",
-                               fmt::format("of the text that is for validation ({})", kValShare));
+                               fmt::format("share of the text for validation ({})", kValShare));
   }
 
   std::vector<std::string> files;
@@ -156,7 +155,7 @@ void add_data_text(Command data) {
 }  // namespace
 
 void add_data(Command program) {
-  auto command = program.add_command("data", "Makes data to train on");
+  auto command = program.add_command("data", "Prepare data for training");
   command.takes_a_command();
   command.footer(kDataExamples);
   add_data_text(command);

@@ -20,8 +20,7 @@ namespace {
 
 constexpr int64_t kBatch = 256;
 constexpr const char* kEvalExamples =
-    "RUN is a run directory, a checkpoint, or a directory of checkpoints. The data are those of\n"
-    "the run unless said otherwise.\n"
+    "The data are those of the run unless other data are named.\n"
     "\n"
     "Examples:\n"
     "  translution eval runs/alpha\n"
@@ -30,9 +29,9 @@ constexpr const char* kEvalExamples =
 
 struct EvalFlags {
   explicit EvalFlags(Command command) : settings(command) {
-    command.argument("RUN", path, "whose model");
+    command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add(data_settings());
-    settings.add("batch", "N", "samples at a time (256)", "Options");
+    settings.add("batch", "N", "samples per batch (256)", "Options");
     command.flag("--json", json, "print JSON");
   }
 

@@ -21,16 +21,17 @@ constexpr const char* kGenerateExamples =
 const std::vector<SettingGroup<SamplingOptions>>& sampling_settings() {
   static const std::vector<SettingGroup<SamplingOptions>> groups = {
       {"Sampling",
-       {{"temperature", "X", "0: always the likeliest; below 1: bolder; above: wilder (1)",
+       {{"temperature", "X",
+         "0 always takes the likeliest token; lower is safer, higher more varied (1)",
          [](SamplingOptions& o, const Value& v) { o.temperature = v.real(0, 1e3); },
          [](const SamplingOptions& o) { return number_text(o.temperature); }},
-        {"top-k", "N", "draw from the N likeliest; 0: from all (0)",
+        {"top-k", "N", "sample from the N likeliest tokens; 0: from all (0)",
          [](SamplingOptions& o, const Value& v) { o.top_k = v.number(0, 1 << 30); },
          [](const SamplingOptions& o) { return std::to_string(o.top_k); }},
-        {"top-p", "X", "draw from the likeliest that have this probability together (1)",
+        {"top-p", "X", "sample from the likeliest tokens that reach this probability together (1)",
          [](SamplingOptions& o, const Value& v) { o.top_p = v.real(0, 1); },
          [](const SamplingOptions& o) { return number_text(o.top_p); }},
-        {"seed", "N", "of the draws (0)",
+        {"seed", "N", "seed of the random numbers (0)",
          [](SamplingOptions& o, const Value& v) {
            o.seed = v.number(0, std::numeric_limits<int64_t>::max());
          },
@@ -40,10 +41,10 @@ const std::vector<SettingGroup<SamplingOptions>>& sampling_settings() {
 
 struct GenerateFlags {
   explicit GenerateFlags(Command command) : settings(command) {
-    command.argument("RUN", path, "whose model");
-    settings.add("prompt", "TEXT", "what the text begins with (a line feed)", "Text");
-    settings.add("data", "tokens:DIR", "whose tokenizer (that of the run's data)", "Text");
-    settings.add("tokens", "N", "how many are made (200)", "Text");
+    command.argument("RUN", path, "run directory, checkpoint or file of weights");
+    settings.add("prompt", "TEXT", "start of the text (a line feed)", "Text");
+    settings.add("data", "tokens:DIR", "data whose tokenizer is used (the run's)", "Text");
+    settings.add("tokens", "N", "length of the new text in tokens (200)", "Text");
     settings.add(sampling_settings());
   }
 

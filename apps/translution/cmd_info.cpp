@@ -26,11 +26,9 @@ constexpr const char* kInfoExamples =
 
 struct InfoFlags {
   explicit InfoFlags(Command command) : model(command) {
-    table =
-        command.option("--paper-table", "NAME",
-                       "all rows of a table of the paper, against the counts it prints", "Model");
-    batch =
-        command.option("--batch", "N", "samples per training step, for the memory it takes (1)");
+    table = command.option("--paper-table", "NAME",
+                           "all rows of a table of the paper, beside its own counts", "Model");
+    batch = command.option("--batch", "N", "samples per training step, for its memory (1)");
     command.flag("--json", json, "print JSON");
   }
 

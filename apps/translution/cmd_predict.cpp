@@ -84,7 +84,7 @@ void run_predict(const PredictFlags& flags) {
 void add_predict(Command program) {
   auto command = program.add_command("predict", "Which class an image belongs to");
   const auto flags = std::make_shared<PredictFlags>();
-  command.argument("RUN", flags->path, "whose model");
+  command.argument("RUN", flags->path, "run directory, checkpoint or file of weights");
   command.argument("IMAGE", flags->files, "JPEG or PNG files");
   command.flag("--json", flags->json, "print JSON");
   command.footer(kPredictExamples);

@@ -43,8 +43,8 @@ void add_report(Command program) {
   auto command = program.add_command("report", "Pictures of one or more runs, as one HTML file");
   const auto flags = std::make_shared<ReportFlags>();
   command.argument("RUN", flags->runs, "run directories");
-  flags->out = command.option("--out", "FILE", "where to (report.html in the first run)");
-  command.flag("--curves-only", flags->curves_only, "do not load the models");
+  flags->out = command.option("--out", "FILE", "HTML file to write (report.html in the first run)");
+  command.flag("--curves-only", flags->curves_only, "curves only; models are not loaded");
   command.footer(kReportExamples);
   command.run([flags] { run_report(*flags); });
 }

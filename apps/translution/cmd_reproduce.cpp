@@ -56,22 +56,25 @@ std::vector<SettingGroup<DataOptions>> data_flags() {
 struct ReproduceFlags {
   explicit ReproduceFlags(Command command) : settings(command) {
     command.argument("TABLE", table, "mnist, imagenet, gpt…; see `translution list`");
-    budget = command.option("--budget", choices(kBudgets), "how much is spent on it (quick)");
-    rows = command.option("--rows", "LIST", "as in 1,3-5, vit-a/12 or alpha_translution (all)");
-    seeds = command.option("--seeds", "LIST", "one row for each, as in 0,1,2 (0)");
-    data = command.option("--data", "KIND:WHERE", "what to learn from (the budget's)");
-    out = command.option("--out", "DIR", "where results go");
-    runs = command.option("--runs", "DIR", "where the trainings lie (DIR/runs)");
-    known = command.option("--known", "DIR", "results/: what is finished there is taken from it");
-    threads = command.option("--threads", "N", "all that this process may run on, unless given");
-    memory = command.option("--memory", "GB", "that --one-step may take (20)");
+    budget = command.option("--budget", choices(kBudgets),
+                            "how much to train: minutes, hours, or the whole recipe (quick)");
+    rows = command.option("--rows", "LIST",
+                          "rows of the table, as in 1,3-5, vit-a/12 or alpha_translution (all)");
+    seeds = command.option("--seeds", "LIST", "seeds, one row for each, as in 0,1,2 (0)");
+    data = command.option("--data", "KIND:WHERE", "data to train on (the budget's)");
+    out = command.option("--out", "DIR", "directory of the results; created if missing");
+    runs = command.option("--runs", "DIR", "directory of the trainings (DIR/runs)");
+    known = command.option("--known", "DIR",
+                           "directory of results; trainings finished there are not repeated");
+    threads = command.option("--threads", "N", "worker threads (all available cores)");
+    memory = command.option("--memory", "GB", "memory limit of --one-step (20)");
     command.flag("--dry-run", dry_run, "print the plan with time and memory, and stop");
     command.flag("--one-step", one_step,
                  "one step of training at the paper's batch instead, with its memory");
     settings.add(data_flags());
     settings.add(train_flags());
-    settings.add("init", choices(kInits), "how weights start (images: authors; text: scaled)",
-                 "Model");
+    settings.add("init", choices(kInits),
+                 "how weights are initialised (images: authors; text: scaled)", "Model");
   }
 
   SettingFlags settings;

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kResultsExamples =
     "DIR has results of `translution reproduce`, one file for each table: mnist.json, and\n"
-    "beside it mnist/ with the curve of each training. --take lets the rows of an --out of that\n"
-    "command join them. In FILE, the lines between <!-- results mnist --> and\n"
+    "beside it mnist/ with the curve of each training. --take merges in the rows of a\n"
+    "`reproduce --out` directory. In FILE, the lines between <!-- results mnist --> and\n"
     "<!-- end of results --> are replaced. A picture shows the losses of a table's trainings.\n"
     "\n"
     "Examples:\n"
@@ -138,10 +138,12 @@ void run_results(const ResultsFlags& flags) {
 void add_results(Command program) {
   auto command = program.add_command("results", "Tables of results, written into Markdown files");
   const auto flags = std::make_shared<ResultsFlags>();
-  command.argument("DIR", flags->directory, "with the results");
-  command.argument("FILE", flags->files, "to be filled in");
-  flags->pictures = command.option("--pictures", "DIR", "where mnist.svg and the like are written");
-  command.option("--take", "OUT", flags->taken, "results of `translution reproduce` that join DIR");
+  command.argument("DIR", flags->directory, "directory of results");
+  command.argument("FILE", flags->files, "Markdown files to fill in");
+  flags->pictures =
+      command.option("--pictures", "DIR", "directory for pictures: mnist.svg and so on");
+  command.option("--take", "OUT", flags->taken,
+                 "directory of `translution reproduce --out` to merge into DIR");
   command.flag("--check", flags->check, "change nothing; fail if something would change");
   command.footer(kResultsExamples);
   command.run([flags] { run_results(*flags); });

@@ -42,9 +42,9 @@ struct TrainFlags {
     add_model_flags(settings);
     settings.add(data_settings());
     settings.add(train_settings());
-    settings.add("threads", "N", "all that this process may run on, unless given", "Run");
+    settings.add("threads", "N", "worker threads (all available cores)", "Run");
     config = command.option("--config", "FILE", "settings from a TOML file", "Run");
-    out = command.option("--out", "RUN", "directory of the run; made if need be", "Run");
+    out = command.option("--out", "RUN", "run directory; created if missing", "Run");
     resume =
         command.option("--resume", "auto",
                        "go on from the newest whole checkpoint of --out, if there is one", "Run");

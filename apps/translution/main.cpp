@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <optional>
 
 #include "commands.h"
 #include "memory_check.h"
@@ -114,10 +116,41 @@ bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
   });
 }
 
-std::string see_help(const CLI::App& app) { return join("; see ", full_name(app), " --help"); }
+std::vector<std::string> words_in_text(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const unsigned char letter : text) {
+    if (std::isalpha(letter))
+      words.back() += static_cast<char>(std::tolower(letter));
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  return words;
+}
 
-std::string without_dashes(const std::string& option) {
-  return option.substr(std::min(option.find_first_not_of('-'), option.size()));
+// The option whose help has the words of an unknown one, as "learning rate" has --learning-rate.
+// Short words, as in --max-length, say too little.
+std::optional<std::string> option_about(const CLI::App& app, const std::string& unknown) {
+  constexpr size_t kShort = 3;
+  auto wanted = words_in_text(unknown);
+  wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
+                              [](const std::string& word) { return word.size() <= kShort; }),
+               wanted.end());
+  if (wanted.empty()) return std::nullopt;
+  for (const auto* option : app.get_options()) {
+    const auto help = words_in_text(option->get_description());
+    const bool all = std::all_of(wanted.begin(), wanted.end(), [&](const std::string& word) {
+      return std::find(help.begin(), help.end(), word) != help.end();
+    });
+    if (all && !option->get_positional() && option != app.get_help_ptr())
+      return "--" + option->get_lnames().front();
+  }
+  return std::nullopt;
+}
+
+std::string option_hint(const CLI::App& app, const std::string& option) {
+  auto near = near_name(option, option_names(app));
+  if (!near) near = option_about(app, option);
+  return near ? join("; did you mean ", *near, "?") : join("; see ", full_name(app), " --help");
 }
 
 // What to say about the first argument that neither the program nor its command knows.
@@ -127,18 +160,15 @@ std::string describe_extra(const CLI::App& program) {
   const std::string option = extra.substr(0, extra.find('='));
   if (extra.front() == '-' && belongs_to_a_command(app, option))
     return join("option ", option, " goes after the command");
-  if (extra.front() == '-') {
-    const auto similar = similar_name(without_dashes(option), option_names(app));
-    return join("unknown option ", option,
-                similar ? join("; did you mean --", *similar, "?") : see_help(app));
-  }
+  if (extra.front() == '-') return join("unknown option ", option, option_hint(app, option));
   const auto commands = command_names(app);
   if (!commands.empty() && app.get_subcommands().empty()) {
-    const auto similar = similar_name(extra, commands);
-    return join("unknown command '", extra, "'",
-                similar ? join("; did you mean '", *similar, "'?") : see_help(app));
+    const auto near = near_name(extra, commands);
+    return join(
+        "unknown command '", extra, "'; ",
+        near ? join("did you mean '", *near, "'?") : join("see ", full_name(app), " --help"));
   }
-  return join("unexpected argument '", extra, "'", see_help(chosen(program)));
+  return join("unexpected argument '", extra, "'; see ", full_name(chosen(program)), " --help");
 }
 
 // CLI11 puts the option in front: "--model: 1 required NAME missing", "json was given a …".

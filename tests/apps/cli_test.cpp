@@ -221,6 +221,10 @@ TEST(Help, HasAnExampleForEveryCommand) {
   EXPECT_THAT(info, HasSubstr("\nPosition:\n  --method NAME "));
 }
 
+TEST(Help, SaysInWhichDirectionTemperatureIsSafe) {
+  EXPECT_THAT(output_of("generate --help"), HasSubstr("lower is safer, higher more varied (1)"));
+}
+
 TEST(Help, GoesToStandardErrorWithoutACommand) {
   const auto outcome = run("");
   EXPECT_EQ(outcome.code, 2);
@@ -238,13 +242,19 @@ TEST(Version, NamesProgramAndLibTorch) {
 const WrongCall kWrongCalls[] = {
     {"inof", "unknown command 'inof'; did you mean 'info'?"},
     {"''", "unknown command ''; see translution --help"},
-    {"train --foo 1", "unknown option --foo; see translution train --help"},
-    {"generate x --length 5", "unknown option --length; see translution generate --help"},
     {"info --model vit-a --method rotary --kernel-size -1",
      "convolution: wanted an odd kernel_size of 1 or more, got -1"},
+    {"foo", "unknown command 'foo'; see translution --help"},
     {"--versoin", "unknown option --versoin; did you mean --version?"},
     {"--json list", "option --json goes after the command"},
     {"list info", "unexpected argument 'info'; see translution list --help"},
+    {"train --foo", "unknown option --foo; see translution train --help"},
+    {"train --learning-rate 1", "unknown option --learning-rate; did you mean --lr?"},
+    {"train --batch_size 1", "unknown option --batch_size; did you mean --batch?"},
+    {"train --output x", "unknown option --output; did you mean --out?"},
+    {"generate x --length 9", "unknown option --length; did you mean --tokens?"},
+    {"generate x --max-new-tokens 9", "unknown option --max-new-tokens; did you mean --tokens?"},
+    {"bench op --foo", "unknown option --foo; see translution bench op --help"},
     {"list --jsn", "unknown option --jsn; did you mean --json?"},
     {"list --json=maybe", "--json takes no value"},
     {"info", "--model is missing; wanted a name such as vit-a/12 or gpt-a-160"},
@@ -264,7 +274,9 @@ const WrongCall kWrongCalls[] = {
     {"info --model vit-a --method transltion",
      "unknown method 'transltion'; did you mean 'translution'?"},
     {"info --model vit-a --method 'two\nlines'",
-     "unknown method 'two lines'; did you mean 'rotary'?"},
+     "unknown method 'two lines'; expected one of self_attention_no_pos, self_attention, "
+     "relative_key, relative_value, relative_bias, gated_position, rotary, alpha_translution, "
+     "translution, convolution"},
     {"info --model vit-a --channels many", "--channels wants a whole number, got 'many'"},
     {"info --model vit-a --channels 1.5", "--channels wants a whole number, got '1.5'"},
     {"info --model vit-a --image-size 84y60",
@@ -321,8 +333,11 @@ TEST(Completion, IsAScriptForZshToo) {
 
 TEST(Help, ListsArgumentsByThemselves) {
   const auto help = output_of("predict --help");
-  EXPECT_THAT(help, HasSubstr("Usage: translution predict RUN IMAGE... [OPTIONS]\n\nArguments:\n"
-                              "  RUN                             whose model\n"));
+  EXPECT_THAT(
+      help,
+      HasSubstr(
+          "Usage: translution predict RUN IMAGE... [OPTIONS]\n\nArguments:\n"
+          "  RUN                             run directory, checkpoint or file of weights\n"));
 }
 
 TEST(Output, FailsWithCodeOneWhenItCannotBeWritten) {

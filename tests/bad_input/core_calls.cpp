@@ -117,7 +117,7 @@ std::vector<WrongCall> wrong_names() {
       {"an unknown sharing", [] { parse_name("sharing", kSharings, "log"); },
        "unknown sharing 'log'; did you mean 'logarithmic'?"},
       {"an empty name", [] { parse_name("mixing", kMixings, ""); },
-       "unknown mixing ''; did you mean 'sum'?"},
+       "unknown mixing ''; expected one of sum, mean"},
       {"the nearest of no names", [] { nearest_name("a", {}); },
        "nearest_name: no names to choose from"},
       {"empty roles", [] { Roles::parse(""); },

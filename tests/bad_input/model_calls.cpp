@@ -37,14 +37,14 @@ at::Tensor tokens_up_to(int64_t last) { return torch::arange(last - 3, last + 1)
 std::vector<WrongCall> wrong_model_names() {
   return {
       {"an empty model name", naming(""),
-       "unknown model ''; did you mean 'vit-a'? A patch size or length goes behind it: vit-a/12, "
-       "gpt-a-160"},
+       "unknown model ''; expected an architecture with a patch size or length behind it, as in "
+       "vit-a/12, gpt-a-160"},
       {"a model name with a typing error", naming("vit-bsae/16"),
        "unknown model 'vit-bsae/16'; did you mean 'vit-base'? A patch size or length goes behind "
        "it: vit-a/12, gpt-a-160"},
       {"a model name of a strange family", naming("bert-a"),
-       "unknown model 'bert-a'; did you mean 'vit-a'? A patch size or length goes behind it: "
-       "vit-a/12, gpt-a-160"},
+       "unknown model 'bert-a'; expected an architecture with a patch size or length behind it, "
+       "as in vit-a/12, gpt-a-160"},
       {"a model name in capitals", naming("ViT-A/16"),
        "unknown model 'ViT-A/16'; did you mean 'vit-a'? A patch size or length goes behind it: "
        "vit-a/12, gpt-a-160"},

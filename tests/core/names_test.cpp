@@ -20,6 +20,31 @@ TEST(NearestName, TakesTheFirstOfTwoThatAreEquallyNear) {
   EXPECT_EQ(nearest_name("b", {"a", "c"}), "a");
 }
 
+TEST(NearName, IsSpelledAlikeBeginsAlikeOrSharesItsWords) {
+  const std::vector<std::string> known{"--lr",      "--batch", "--image-size",
+                                       "--workers", "--seeds", "--schedule"};
+  EXPECT_EQ(near_name("--bacth", known), "--batch");
+  EXPECT_EQ(near_name("--batch-size", known), "--batch");
+  EXPECT_EQ(near_name("--sched", known), "--schedule");
+  EXPECT_EQ(near_name("--num_workers", known), "--workers");
+  EXPECT_EQ(near_name("--size", known), "--image-size");
+  EXPECT_EQ(near_name("--Seed", known), "--seeds");
+}
+
+TEST(NearName, IsNothingWhereNoneIsNear) {
+  const std::vector<std::string> known{"--lr", "--to", "--help", "--out"};
+  for (const char* name : {"--foo", "--length", "--x", "--", ""})
+    EXPECT_EQ(near_name(name, known), std::nullopt) << name;
+  EXPECT_EQ(near_name("b", {"a", "c"}), std::nullopt);
+}
+
+TEST(NameHint, ListsAFewNamesWhereNoneIsNear) {
+  EXPECT_EQ(name_hint("cosin", {"cosine", "constant"}), "; did you mean 'cosine'?");
+  EXPECT_EQ(name_hint("step", {"cosine", "constant"}), "; expected one of cosine, constant");
+  EXPECT_EQ(name_hint("step", {}), "");
+  EXPECT_EQ(name_hint("step", std::vector<std::string>(100, "parameter")), "");
+}
+
 template <typename Value, size_t count>
 void expect_round_trip(const Named<Value> (&table)[count]) {
   const auto names = names_of(table);

@@ -1,47 +1,102 @@
 #include "translution/core/names.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
+#include <set>
 
 namespace translution {
 namespace {
 
+constexpr size_t kMostListed = 12;
+
+// Letters inserted, removed or replaced, and neighbours exchanged.
 size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1), above, above_that;
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    above_that = std::move(above), above = row;
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      row[j] = std::min({above[j - 1] + (a[i - 1] != b[j - 1]), above[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], above_that[j - 2] + 1);
     }
   }
   return row.back();
 }
 
-// Finishing a name that was broken off is one edit.
-size_t edits(const std::string& name, const std::string& other) {
-  const bool begins = name.size() > 1 && other.rfind(name, 0) == 0;
-  return begins ? 1 : edit_distance(name, other);
+bool begins_with(const std::string& text, const std::string& start) {
+  return text.compare(0, start.size(), start) == 0;
+}
+
+// Without what does not count: "--Batch_Size" as "batch-size".
+std::string plain_name(const std::string& name) {
+  std::string plain = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  for (char& letter : plain)
+    letter =
+        letter == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return plain;
+}
+
+std::set<std::string> words_of_name(const std::string& plain) {
+  std::set<std::string> words{""};
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = plain.find('-', begin);
+    words.insert(plain.substr(begin, end - begin));
+  }
+  words.erase("");
+  return words;
+}
+
+bool has_all_words(const std::set<std::string>& all, const std::set<std::string>& some) {
+  return !some.empty() && std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+// How far a plain name is from a known one; nothing where they are not near.
+std::optional<size_t> distance_of_names(const std::string& name, const std::string& known) {
+  constexpr size_t kShortest = 2;  // letters of a start that says something
+  const auto& [shorter, longer] = std::minmax(
+      name, known, [](const auto& one, const auto& other) { return one.size() < other.size(); });
+  const size_t edits = edit_distance(name, known);
+  if (edits < shorter.size() && edits <= std::max<size_t>(1, longer.size() / 3)) return edits;
+  if (shorter.size() >= kShortest && begins_with(longer, shorter))
+    return name.size() < known.size() ? 1 : 2;  // broken off, or with more behind it
+  const auto words = words_of_name(name), known_words = words_of_name(known);
+  if (has_all_words(words, known_words) || has_all_words(known_words, words)) return 2;
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
   require(!known.empty(), "nearest_name: no names to choose from");
+  const auto cost = [&](const std::string& other) {
+    return name.size() > 1 && begins_with(other, name) ? 1 : edit_distance(name, other);
+  };
   return *std::min_element(
       known.begin(), known.end(),
-      [&](const std::string& a, const std::string& b) { return edits(name, a) < edits(name, b); });
+      [&](const std::string& a, const std::string& b) { return cost(a) < cost(b); });
 }
 
-std::optional<std::string> similar_name(const std::string& name,
-                                        const std::vector<std::string>& known) {
-  if (known.empty()) return std::nullopt;
-  const auto nearest = nearest_name(name, known);
-  if (2 * edits(name, nearest) > nearest.size()) return std::nullopt;
+std::optional<std::string> near_name(const std::string& name,
+                                     const std::vector<std::string>& known) {
+  std::optional<std::string> nearest;
+  size_t least = 0;
+  for (const auto& other : known) {
+    const auto distance = distance_of_names(plain_name(name), plain_name(other));
+    if (!distance || (nearest && least <= *distance)) continue;
+    nearest = other, least = *distance;
+  }
   return nearest;
+}
+
+std::string name_hint(const std::string& name, const std::vector<std::string>& known) {
+  if (const auto near = near_name(name, known)) return join("; did you mean '", *near, "'?");
+  if (known.empty() || known.size() > kMostListed) return "";
+  std::string list;
+  for (const auto& other : known) list += (list.empty() ? "" : ", ") + other;
+  return "; expected one of " + list;
 }
 
 }  // namespace translution

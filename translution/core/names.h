@@ -12,9 +12,15 @@ namespace translution {
 /// broken off counts as one.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known);
 
-/// The same, if at most half of its letters have to be edited.
-std::optional<std::string> similar_name(const std::string& name,
-                                        const std::vector<std::string>& known);
+/// The known name that `name` most likely stands for, or nothing. Near are names of which one
+/// begins with the other, names of which one has all words of the other, and names that differ in
+/// at most a third of their letters. Case, and '_' for '-', do not count.
+std::optional<std::string> near_name(const std::string& name,
+                                     const std::vector<std::string>& known);
+
+/// The end of a message about an unknown name: "; did you mean 'cosine'?", where none is near
+/// "; expected one of cosine, constant", and nothing where there are too many to list.
+std::string name_hint(const std::string& name, const std::vector<std::string>& known);
 
 /// The values of an enumeration with their names, in one table.
 template <typename Value>
@@ -38,13 +44,13 @@ std::vector<std::string> names_of(const Named<Value> (&table)[count]) {
   return names;
 }
 
-/// The value called `name`, or one line with the nearest known name.
+/// The value called `name`, or one line with a hint.
 template <typename Value, size_t count>
 Value parse_name(const char* what, const Named<Value> (&table)[count], const std::string& name) {
   for (const auto& entry : table)
     if (name == entry.name) return entry.value;
-  throw std::invalid_argument(join("unknown ", what, " '", name, "'; did you mean '",
-                                   nearest_name(name, names_of(table)), "'?"));
+  throw std::invalid_argument(
+      join("unknown ", what, " '", name, "'", name_hint(name, names_of(table))));
 }
 
 }  // namespace translution

@@ -48,7 +48,8 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
          "digits, digits:N, mnist:DIR, idx:DIR, images:DIR, tokens:DIR or text (digits)",
          [](DataOptions& o, const Value& v) { o.data = v.text; },
          [](const DataOptions& o) { return o.data; }},
-        {"canvas", "N|HxW", "pixels around a digit, as in 84 or 84x60; 0: its own size (84)",
+        {"canvas", "N|HxW",
+         "size of the canvas for digits, as in 84 or 84x60; 0: the digit's own (84)",
          [](DataOptions& o, const Value& v) {
            o.canvas = v.text == "0" ? std::vector<int64_t>() : v.sides();
          },

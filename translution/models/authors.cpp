@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "translution/core/error.h"
+#include "translution/core/names.h"
 
 namespace translution {
 namespace {
@@ -42,7 +43,7 @@ std::vector<std::string> authors_families() {
 Position authors_position(const std::string& family) {
   const auto families = authors_families();
   require(std::find(families.begin(), families.end(), family) != families.end(), "unknown family '",
-          family, "'; did you mean '", nearest_name(family, families), "'?");
+          family, "'", name_hint(family, families));
   const bool low_rank = family.rfind("lor_", 0) == 0;
   const std::string kind = low_rank ? family.substr(4) : family;
   Position position;
@@ -78,8 +79,8 @@ bool is_authors_model(const std::string& name) {
 
 ModelOptions authors_model(const std::string& name) {
   const std::string stem = stem_of(name);
-  require(is_authors_model(name), "unknown model '", name, "'; did you mean '",
-          nearest_name(stem, authors_model_names()), "'?");
+  require(is_authors_model(name), "unknown model '", name, "'",
+          name_hint(stem, authors_model_names()));
   const size_t split = stem.rfind('_');
   const std::string theirs = stem.substr(split + 1);
   const auto* size = std::find_if(std::begin(kSizes), std::end(kSizes),

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "translution/core/error.h"
+#include "translution/core/names.h"
 #include "translution/core/settings.h"
 #include "translution/models/authors.h"
 
@@ -78,10 +79,12 @@ ModelOptions ModelOptions::named(const std::string& name) {
       (gpt ? options.length : options.patch_size) = parse_size(name, name.substr(end + 1));
     return options;
   }
-  throw std::invalid_argument(join("unknown model '", name, "'; did you mean '",
-                                   nearest_name(stem, model_names()),
-                                   "'? A patch size or length goes behind it: vit-a/12, "
-                                   "gpt-a-160"));
+  const auto near = near_name(stem, model_names());
+  throw std::invalid_argument(
+      join("unknown model '", name, "'; ",
+           near ? join("did you mean '", *near, "'? A patch size or length goes behind it: ")
+                : "expected an architecture with a patch size or length behind it, as in ",
+           "vit-a/12, gpt-a-160"));
 }
 
 std::string ModelOptions::name() const {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "translution/core/error.h"
+#include "translution/core/names.h"
 
 namespace translution {
 namespace {
@@ -66,9 +67,8 @@ class Reader {
   void finish() const {
     for (const auto& entry : json_.items())
       if (std::find(known_.begin(), known_.end(), entry.key()) == known_.end())
-        throw std::invalid_argument(join(what_, ": there is no option '", entry.key(),
-                                         "'; did you mean '", nearest_name(entry.key(), known_),
-                                         "'?"));
+        throw std::invalid_argument(join(what_, ": there is no option '", entry.key(), "'",
+                                         name_hint(entry.key(), known_)));
   }
 
  private:

@@ -26,10 +26,10 @@ Group input_settings() {
             [](const ModelOptions& o) {
               return o.input_embedding ? switch_text(*o.input_embedding) : "";
             }},
-           {"dropout", "P", "of features and attention, while training (0)",
+           {"dropout", "P", "dropout probability of features and attention (0)",
             [](ModelOptions& o, const Value& v) { o.dropout = v.real(0, 0.99); },
             [](const ModelOptions& o) { return o.dropout == 0 ? "" : number_text(o.dropout); }},
-           {"init", choices(kInits), "how weights start (scaled)",
+           {"init", choices(kInits), "how weights are initialised (scaled)",
             [](ModelOptions& o, const Value& v) { o.init = v.one_of(kInits); },
             [](const ModelOptions& o) { return name_of(kInits, o.init); }}}};
 }
@@ -44,7 +44,7 @@ Group layout_group() {
            {"qkv-bias", choices(kSwitch), "a bias on queries, keys and values (off)",
             [](ModelOptions& o, const Value& v) { o.qkv_bias = v.on(); },
             [](const ModelOptions& o) { return o.qkv_bias ? switch_text(true) : ""; }},
-           {"gelu", choices(kGelus), "of the MLPs (exact)",
+           {"gelu", choices(kGelus), "GELU of the MLPs (exact)",
             [](ModelOptions& o, const Value& v) { o.gelu = v.one_of(kGelus); },
             [](const ModelOptions& o) {
               return o.gelu == defaults().gelu ? "" : name_of(kGelus, o.gelu);
@@ -71,13 +71,13 @@ Group position_group() {
            {"sharing", choices(kSharings), "how offsets beyond the radius are joined (none)",
             [](ModelOptions& o, const Value& v) { o.position.sharing = v.one_of(kSharings); },
             [](const ModelOptions& o) { return name_of(kSharings, o.position.sharing); }},
-           {"radius", "N", join("of the sharing (", d.radius, ")"),
+           {"radius", "N", join("sharing radius (", d.radius, ")"),
             [](ModelOptions& o, const Value& v) { o.position.radius = v.number(); },
             [](const ModelOptions& o) { return text(o.position.radius); }},
            {"rotary", choices(kSwitch), "rotate queries and keys that are not relative (off)",
             [](ModelOptions& o, const Value& v) { o.position.rotary = v.on(); },
             [](const ModelOptions& o) { return switch_text(o.position.rotary); }},
-           {"angles", choices(kAngles), "in which type rotary angles are taken (double)",
+           {"angles", choices(kAngles), "precision of rotary angles (double)",
             [](ModelOptions& o, const Value& v) { o.position.angles = v.one_of(kAngles); },
             [](const ModelOptions& o) {
               return o.position.angles == defaults().position.angles
@@ -118,13 +118,14 @@ Group hybrid_group() {
 Group image_group() {
   const auto& d = defaults();
   return {kImages,
-          {{"image-size", "N|HxW", join("pixels, as in 84 or 84x60 (", times(d.image_size), ")"),
+          {{"image-size", "N|HxW",
+            join("image size in pixels, as in 84 or 84x60 (", times(d.image_size), ")"),
             [](ModelOptions& o, const Value& v) { o.image_size = v.sides(); },
             [](const ModelOptions& o) { return times(o.image_size); }},
-           {"channels", "N", join("colours of a pixel (", d.channels, ")"),
+           {"channels", "N", join("input channels (", d.channels, ")"),
             [](ModelOptions& o, const Value& v) { o.channels = v.number(); },
             [](const ModelOptions& o) { return text(o.channels); }},
-           {"classes", "N", join("what the images are sorted into (", d.classes, ")"),
+           {"classes", "N", join("number of classes (", d.classes, ")"),
             [](ModelOptions& o, const Value& v) { o.classes = v.number(); },
             [](const ModelOptions& o) { return text(o.classes); }},
            {"pooling", choices(kPoolings), "read a class token, or average the patches (cls)",
@@ -134,7 +135,7 @@ Group image_group() {
 
 Group text_group() {
   return {kText,
-          {{"vocabulary", "N", join("distinct tokens (", defaults().vocabulary, ")"),
+          {{"vocabulary", "N", join("number of distinct tokens (", defaults().vocabulary, ")"),
             [](ModelOptions& o, const Value& v) { o.vocabulary = v.number(); },
             [](const ModelOptions& o) { return text(o.vocabulary); }}}};
 }

@@ -180,8 +180,9 @@ void check_names(const torch::OrderedDict<std::string, at::Tensor>& parameters,
     require(tensors.count(parameter.key()) == 1, "load: ", parameter.key(), " ",
             join(parameter.value().sizes()), " is missing; wanted tensors of the same model");
   for (const auto& [name, tensor] : tensors) {
-    require(parameters.contains(name), "load: the model has no parameter '", name,
-            "'; did you mean '", nearest_name(name, parameters.keys()), "'?");
+    if (!parameters.contains(name))
+      throw std::invalid_argument(join("load: the model has no parameter '", name, "'",
+                                       name_hint(name, parameters.keys())));
     require(tensor.defined() && !tensor.is_meta() && tensor.is_floating_point(), "load: ", name,
             " must hold floating-point numbers, got ",
             !tensor.defined()  ? "nothing"

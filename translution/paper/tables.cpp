@@ -76,8 +76,8 @@ std::vector<std::string> paper_table_names() {
 
 PaperTable paper_table(const std::string& name) {
   const Json& tables = all_tables();
-  require(tables.contains(name), "unknown table '", name, "'; did you mean '",
-          nearest_name(name, paper_table_names()), "'?");
+  require(tables.contains(name), "unknown table '", name, "'",
+          name_hint(name, paper_table_names()));
   const Json& table = tables[name];
   PaperTable result{name, table.at("title"), {}};
   for (const auto& row : table.at("rows")) result.rows.push_back(to_row(row, table.at("settings")));

@@ -39,6 +39,12 @@ std::string text_of(const toml::node& node, const std::string& path, const std::
   return joined;
 }
 
+std::string setting_hint(const std::string& name, const std::vector<std::string>& known) {
+  const auto near = near_name(name, known);
+  return near ? join("; did you mean '", *near, "'?")
+              : "; `translution train --help` has all of them";
+}
+
 void collect(const toml::table& table, const std::string& path,
              const std::vector<std::string>& known, std::map<std::string, std::string>& texts) {
   for (const auto& [key, node] : table) {
@@ -48,7 +54,7 @@ void collect(const toml::table& table, const std::string& path,
       continue;
     }
     require(std::find(known.begin(), known.end(), name) != known.end(), path, ": unknown setting '",
-            name, "'; did you mean '", nearest_name(name, known), "'?");
+            name, "'", setting_hint(name, known));
     require(texts.emplace(name, text_of(node, path, name)).second, path, ": ", name,
             " is there more than once");
   }

@@ -33,33 +33,35 @@ SettingGroup<TrainOptions> length_group() {
           {whole("epochs", "passes over the training data (1)", &TrainOptions::epochs, 1),
            whole("steps", "updates of the weights, instead of epochs; 0: by epochs (0)",
                  &TrainOptions::steps, 0),
-           whole("batch", "samples of an update (256)", &TrainOptions::batch, 1),
+           whole("batch", "samples per update (256)", &TrainOptions::batch, 1),
            of_the_run(whole("accumulate",
                             "parts in which a batch is worked through, to save memory (1)",
                             &TrainOptions::accumulate, 1))}};
 }
 
 SettingGroup<TrainOptions> optimizer_group() {
-  return {"Optimizer (AdamW)",
-          {real("lr", "learning rate (0.001)", &TrainOptions::lr, 1e3),
-           real("min-lr", "where the cosine ends (0)", &TrainOptions::min_lr, 1e3),
-           {"schedule", choices(kSchedules), "of the learning rate (cosine)",
-            [](TrainOptions& o, const Value& v) { o.schedule = v.one_of(kSchedules); },
-            [](const TrainOptions& o) { return name_of(kSchedules, o.schedule); }},
-           whole("warmup", "steps in which the rate rises from 0 (0)", &TrainOptions::warmup, 0),
-           real("weight-decay", "of matrices and tables (0.05)", &TrainOptions::weight_decay, 1e3),
-           real("beta2", "memory of the second moment (0.999)", &TrainOptions::beta2, 1),
-           real("clip", "largest norm of the gradients; 0: any (1)", &TrainOptions::clip, 1e9),
-           real("label-smoothing", "share of the target given to all classes (0)",
-                &TrainOptions::label_smoothing, 0.99)}};
+  return {
+      "Optimizer (AdamW)",
+      {real("lr", "learning rate (0.001)", &TrainOptions::lr, 1e3),
+       real("min-lr", "learning rate at the end of the cosine (0)", &TrainOptions::min_lr, 1e3),
+       {"schedule", choices(kSchedules), "schedule of the learning rate (cosine)",
+        [](TrainOptions& o, const Value& v) { o.schedule = v.one_of(kSchedules); },
+        [](const TrainOptions& o) { return name_of(kSchedules, o.schedule); }},
+       whole("warmup", "steps in which the rate rises from 0 (0)", &TrainOptions::warmup, 0),
+       real("weight-decay", "weight decay of matrices and tables (0.05)",
+            &TrainOptions::weight_decay, 1e3),
+       real("beta2", "AdamW's beta2 (0.999)", &TrainOptions::beta2, 1),
+       real("clip", "largest norm of the gradients; 0: no clipping (1)", &TrainOptions::clip, 1e9),
+       real("label-smoothing", "share of the target given to all classes (0)",
+            &TrainOptions::label_smoothing, 0.99)}};
 }
 
 SettingGroup<TrainOptions> run_group() {
   return {"Run",
-          {{"seed", "N", "of weights, order, places and dropout (0)",
+          {{"seed", "N", "seed of weights, order, places and dropout (0)",
             [](TrainOptions& o, const Value& v) { o.seed = v.number(0, kMost); },
             [](const TrainOptions& o) { return std::to_string(o.seed); }},
-           of_the_run(whole("log-every", "steps between two lines of the log (20)",
+           of_the_run(whole("log-every", "steps between lines of the log (20)",
                             &TrainOptions::log_every, 1)),
            of_the_run(whole("eval-every", "steps between evaluations; 0: after every epoch (0)",
                             &TrainOptions::eval_every, 0)),
@@ -67,7 +69,7 @@ SettingGroup<TrainOptions> run_group() {
                             &TrainOptions::save_every, 0)),
            of_the_run(whole("keep", "newest checkpoints kept, beside the best (3)",
                             &TrainOptions::keep, 1)),
-           of_the_run(whole("workers", "threads that load data; 0: none of their own (1)",
+           of_the_run(whole("workers", "loader threads; 0 loads on the training thread (1)",
                             &TrainOptions::workers, 0))}};
 }
 

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "translution/core/error.h"
+#include "translution/core/names.h"
 #include "translution/core/settings.h"
 #include "translution/models/authors.h"
 #include "translution/weights/authors.h"
@@ -93,7 +94,7 @@ void set_arguments(AuthorsModule& module, const Arguments& arguments,
   for (const auto& [given, text] : options) {
     const auto place = std::find(names.begin(), names.end(), usual_name(given));
     require(place != names.end(), "authors' weights: a ", name_of(kAuthorsKinds, module.kind),
-            " has no option '", given, "'; did you mean '", nearest_name(given, names), "'?");
+            " has no option '", given, "'", name_hint(given, names));
     if (text != "None") arguments[place - names.begin()].set(module, {given, text});
   }
 }
