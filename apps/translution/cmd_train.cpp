@@ -21,8 +21,9 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024;
 constexpr const char* kTrainExamples =
-    "Data: `digits` are drawn by the program itself; `mnist:DIR` is filled by "
-    "scripts/fetch-mnist.\n"
+    "Data: `digits` are drawn by the program itself; scripts/fetch-mnist fills "
+    "`mnist:data/mnist`,\n"
+    "scripts/fetch-fashion-mnist `mnist:data/fashion-mnist`.\n"
     "A run directory holds config.toml, metrics.jsonl, metrics.csv, TensorBoard events and\n"
     "checkpoints/. Ctrl-C, SIGTERM and a lost terminal (SIGHUP) save a checkpoint and stop, with\n"
     "exit code 130, 143 or 129; --resume auto goes on from the newest whole checkpoint, bit for\n"

@@ -138,7 +138,7 @@ void require_fits(const DataSource& source, const StepTask& task, const std::str
 // Nothing where no data is named: random numbers do.
 std::optional<DataSource> open_for(const ReproduceCall& call, const std::vector<StepTask>& tasks) {
   if (call.request.data.empty()) return std::nullopt;
-  auto source = open_data(data_of(call.request));
+  auto source = open_to_train(data_of(call.request));
   for (const auto& task : tasks) require_fits(source, task, call.request.data);
   return source;
 }

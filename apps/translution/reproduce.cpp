@@ -62,10 +62,10 @@ struct Task {
 // The facts of the data; those that are known of a recipe's where it was not fetched.
 DataFacts facts_or_known(const DataOptions& data) {
   const auto known = known_data(data.data);
-  if (!known) return facts_of(open_data(data));
   try {
-    return facts_of(open_data(data));
+    return facts_of(open_to_train(data));
   } catch (const std::runtime_error& error) {
+    if (!known) throw;
     fmt::print("{}\nThe plan counts with what {} has.\n", error.what(), known->name);
   }
   auto facts = known->facts;
@@ -258,7 +258,7 @@ void train_task(const ReproduceCall& call, const Task& task, TrainEvents events)
   const auto record = [&](int64_t) {
     write_run_record(task.directory, {machine_text(call.threads), kCommit});
   };
-  const auto source = open_data(training.data);
+  const auto source = open_to_train(training.data);
   const auto reached =
       train_in(source, {{training.model, training.data, training.train, call.threads},
                         task.directory,
@@ -273,6 +273,19 @@ void train_task(const ReproduceCall& call, const Task& task, TrainEvents events)
 }
 
 }  // namespace
+
+DataSource open_to_train(const DataOptions& data) {
+  try {
+    return open_data(data);
+  } catch (const std::runtime_error& error) {
+    const auto known = known_data(data.data);
+    if (!known || *known->fetch == '\0') throw;
+    // What is wrong stands before the semicolon, and advice for any data behind it.
+    const std::string text = error.what();
+    throw std::runtime_error(
+        join(text.substr(0, text.find(';')), "; to fetch ", known->name, ": ", known->fetch));
+  }
+}
 
 std::string row_command(const ReproduceCall& call, const PlanRow& row, const std::string& mode) {
   const auto& request = call.request;
@@ -309,7 +322,7 @@ void show_plan(const ReproduceCall& call) {
 void reproduce_table(const ReproduceCall& call) {
   ignore_closed_pipes();
   at::set_num_threads(call.threads);
-  const auto facts = facts_of(open_data(data_of(call.request)));
+  const auto facts = facts_of(open_to_train(data_of(call.request)));
   const auto plan = make_plan(call.request, facts);
   const auto known = known_of(call, plan);
   const auto tasks = make_tasks(call, plan, facts, sgemm_rate(call.threads), known);

@@ -5,6 +5,10 @@
 #include "translution/reproduce/plan.h"
 #include "translution/reproduce/results.h"
 
+namespace translution {
+struct DataSource;
+}
+
 namespace translution::cli {
 
 /// A table of the paper, to be reproduced.
@@ -30,6 +34,8 @@ void reproduce_steps(const ReproduceCall& call);
 
 /// Writes results.json and table.md: the fresh rows over those that are there already.
 Results write_results(const ReproduceCall& call, const Results& fresh);
+/// Opens data to train on. Where that of a recipe is missing, the message says how to fetch it.
+DataSource open_to_train(const DataOptions& data);
 /// The command that makes this row again; mode: "--budget desk", or "--one-step".
 std::string row_command(const ReproduceCall& call, const PlanRow& row, const std::string& mode);
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/apps/program.h"
+#include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace translution {
@@ -178,6 +179,29 @@ TEST(Reproduce, ADryRunWithoutTheDataCountsWithWhatIsKnownOfIt) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("The plan counts with what ImageNet-1K has.\n"));
   EXPECT_THAT(outcome.out, HasSubstr("1,501,200"));  // 300 passes of 5,004 steps
+}
+
+// In a directory that has none of the data.
+TEST(Reproduce, SaysHowToFetchTheDataOfABudget) {
+  const TempDir directory;
+  const auto message = [&](const std::string& table) {
+    int code = 0;
+    const auto text = testing::output_of_command("cd " + directory.path() +
+                                                     " && " TRANSLUTION_PROGRAM " reproduce " +
+                                                     table + " --budget desk --out out 2>&1",
+                                                 &code);
+    EXPECT_EQ(code, 1) << text;
+    return text;
+  };
+  EXPECT_THAT(message("mnist"), HasSubstr("; to fetch MNIST: scripts/fetch-mnist\n"));
+  EXPECT_THAT(message("relative_dim"),
+              HasSubstr("; to fetch Fashion-MNIST: scripts/fetch-fashion-mnist\n"));
+  EXPECT_THAT(message("gpt"),
+              HasSubstr("; to fetch tinyshakespeare: scripts/fetch-tinyshakespeare && "
+                        "scripts/fetch-gpt2-bpe && translution data text "
+                        "data/tinyshakespeare/input.txt --bpe data/gpt2 --out "
+                        "data/tinyshakespeare\n"));
+  EXPECT_THAT(testing::names_in(directory.path()), IsEmpty());
 }
 
 TEST(Reproduce, OneStepOfARowHasTimeAndMemory) {

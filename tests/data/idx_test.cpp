@@ -173,7 +173,9 @@ TEST(ReadIdx, SaysHowToGetAMissingFile) {
   EXPECT_THAT(read(directory.path, IdxPart::t10k),
               AllOf(StartsWith(directory.path + ": has no t10k-labels-idx1-ubyte"),
                     HasSubstr("scripts/fetch-mnist " + directory.path)));
-  EXPECT_THAT(read("/nowhere", IdxPart::train), HasSubstr("scripts/fetch-mnist /nowhere"));
+  EXPECT_THAT(read("/nowhere", IdxPart::train),
+              HasSubstr("scripts/fetch-mnist /nowhere fetches MNIST, "
+                        "scripts/fetch-fashion-mnist /nowhere Fashion-MNIST"));
   std::filesystem::create_directory(directory.path + "/t10k-labels-idx1-ubyte");
   EXPECT_THAT(read(directory.path, IdxPart::t10k), HasSubstr("is not a file"));
 }

@@ -136,8 +136,7 @@ TEST(Plan, WhatTheDeskCutsIsNamed) {
       plan_of("mnist", Budget::desk, {"1"}).rows.front().cuts,
       ElementsAre("5 of 20 passes", "batch 64 instead of 256", "warmup 250 instead of 200"));
   const auto image = plan_of("position_encodings", Budget::desk, {"8"}).rows.front();
-  EXPECT_THAT(image.cuts, Contains("data mnist:/usr/share/datasets/fashion-mnist with 60,000 "
-                                   "images instead of ImageNet-1K"));
+  EXPECT_THAT(image.cuts, Contains("Fashion-MNIST with 60,000 images instead of ImageNet-1K"));
   EXPECT_THAT(image.cuts, Contains("vit-a/12 instead of vit-a/56"));
   EXPECT_THAT(image.cuts, Contains("84x84 instead of 224x224 pixels"));
   EXPECT_THAT(image.cuts, Contains("10 instead of 1,000 classes"));

@@ -33,9 +33,9 @@ std::string find_file(const std::string& directory, const std::string& what,
       if (std::filesystem::exists(path, ignored)) return path.string();
     }
   }
-  throw std::runtime_error(join(directory, ": has no ", what, "-", type,
-                                ", plain or .gz; 'scripts/fetch-mnist ", directory,
-                                "' gets MNIST"));
+  throw std::runtime_error(
+      join(directory, ": has no ", what, "-", type, ", plain or .gz; scripts/fetch-mnist ",
+           directory, " fetches MNIST, scripts/fetch-fashion-mnist ", directory, " Fashion-MNIST"));
 }
 
 }  // namespace

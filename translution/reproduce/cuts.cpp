@@ -20,11 +20,12 @@ struct Cuts {
 void add_data(const Training& training, const DataFacts& facts, const KnownData& paper,
               Cuts& cuts) {
   const char* samples = facts.vocabulary > 0 ? " windows" : " images";
+  const auto known = known_data(training.data.data);
   if (training.data.data == paper.data)
     cuts.part(facts.samples, paper.facts.samples, samples);
   else
-    cuts.texts.push_back(join("data ", training.data.data, " with ", grouped(facts.samples),
-                              samples, " instead of ", paper.name));
+    cuts.texts.push_back(join(known ? known->name : "data " + training.data.data, " with ",
+                              grouped(facts.samples), samples, " instead of ", paper.name));
   const Augment whole = recipe_for(Budget::paper, Subject::images).data.augment;
   if (kind_of(training.data.data) == DataKind::images && training.data.augment != whole)
     cuts.texts.push_back(join("augment ", name_of(kAugments, training.data.augment), " instead of ",

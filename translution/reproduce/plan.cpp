@@ -130,9 +130,12 @@ std::string readable(const Training& training) {
   return name;
 }
 
+// The same data has the same name wherever it lies.
 std::string name_of_training(const Training& training) {
+  const auto known = known_data(training.data.data);
   std::string all;
-  for (const auto& [name, text] : training.texts()) all += name + "=" + text + "\n";
+  for (const auto& [name, text] : training.texts())
+    all += name + "=" + (known && name == "data" ? known->identity : text) + "\n";
   return readable(training) + "-" + checksum_of(all).substr(0, 6);
 }
 

@@ -5,7 +5,7 @@ namespace {
 
 constexpr const char *kMnist = "mnist:data/mnist", *kImageNet = "images:data/imagenet",
                      *kOpenWebText = "tokens:data/openwebtext",
-                     *kFashionMnist = "mnist:/usr/share/datasets/fashion-mnist",
+                     *kFashionMnist = "mnist:data/fashion-mnist",
                      *kShakespeare = "tokens:data/tinyshakespeare";
 
 // ------------------------------------------------------------------------------------- paper
@@ -115,12 +115,19 @@ Subject subject_of(const ModelOptions& model) {
 std::optional<KnownData> known_data(const std::string& data) {
   const DataFacts digits{60000, 10000, 1, 10, {84, 84}, 0};
   const KnownData all[] = {
-      {kMnist, "MNIST", digits},
-      {kFashionMnist, "Fashion-MNIST", digits},
-      {kImageNet, "ImageNet-1K", {1281167, 50000, 3, 1000, {224, 224}, 0}},
+      {kMnist, "MNIST", digits, kMnist, "scripts/fetch-mnist"},
+      // Trainings were named when Debian's package was the only source.
+      {kFashionMnist, "Fashion-MNIST", digits, "mnist:/usr/share/datasets/fashion-mnist",
+       "scripts/fetch-fashion-mnist"},
+      {kImageNet, "ImageNet-1K", {1281167, 50000, 3, 1000, {224, 224}, 0}, kImageNet, ""},
       // GPT-2's tokens in windows of 160.
-      {kOpenWebText, "OpenWebText", {56472388, 27725, 0, 0, {}, 50257}},
-      {kShakespeare, "the text of Shakespeare", {1886, 225, 0, 0, {}, 50257}},
+      {kOpenWebText, "OpenWebText", {56472388, 27725, 0, 0, {}, 50257}, kOpenWebText, ""},
+      {kShakespeare,
+       "tinyshakespeare",
+       {1886, 225, 0, 0, {}, 50257},
+       kShakespeare,
+       "scripts/fetch-tinyshakespeare && scripts/fetch-gpt2-bpe && translution data text "
+       "data/tinyshakespeare/input.txt --bpe data/gpt2 --out data/tinyshakespeare"},
   };
   for (const auto& known : all)
     if (data == known.data) return known;

@@ -46,6 +46,8 @@ struct DataFacts {
 struct KnownData {
   const char *data, *name;  ///< "images:data/imagenet", "ImageNet-1K"
   DataFacts facts;
+  const char* identity;  ///< stands for `data` in names of trainings; never changes
+  const char* fetch;     ///< commands that fetch it; empty: there are none
 };
 
 /// Nothing for data that is no recipe's, or that the program makes itself.
