@@ -11,9 +11,9 @@ namespace translution::cli {
 namespace {
 
 constexpr const char* kReportExamples =
-    "One file without anything from outside: curves of all runs in one picture, and for each run\n"
-    "the confusion matrix of up to 2,000 samples, images with predictions, what the class token\n"
-    "looks at, and the norm of the learned matrices over the grid of offsets.\n"
+    "One file without anything from outside: curves of all runs in one picture; for each run and\n"
+    "evaluation set the confusion matrix of up to 2,000 samples, images with predictions and what\n"
+    "the class token looks at; and the norm of the learned matrices over the grid of offsets.\n"
     "\n"
     "Examples:\n"
     "  translution report runs/alpha\n"

@@ -10,14 +10,14 @@
 #include "table.h"
 #include "translution/core/error.h"
 #include "translution/data/limit.h"
+#include "translution/data/loader.h"
 #include "translution/models/cost.h"
-#include "translution/train/evaluate.h"
 #include "translution/train/metrics.h"
 
 namespace translution::cli {
 namespace {
 
-constexpr uint64_t kSeed = 0;  // of the samples that are shown
+constexpr uint64_t kSeed = 0;  // of the samples that are evaluated
 constexpr int64_t kSamples = 24, kBatch = 256, kMostEvaluated = 2000;
 
 // ------------------------------------------------------------------------------------ curves
@@ -79,42 +79,28 @@ Image to_image(const torch::Tensor& pixels) {
   return image;
 }
 
-Batch some_samples(const EvaluationSet& set, int64_t count) {
-  const auto limited = take_samples(set.dataset, count, kSeed);
-  BatchPlan plan;
-  for (int64_t s = 0; s < limited->size(); ++s) plan.samples.push_back(s);
-  return limited->load(plan);
+void count_confusions(const torch::Tensor& predicted, const torch::Tensor& target,
+                      ReportConfusion& confusion) {
+  const auto classes = static_cast<int64_t>(confusion.classes.size());
+  for (int64_t s = 0; s < target.size(0); ++s)
+    ++confusion.counts[target[s].item<int64_t>() * classes + predicted[s].item<int64_t>()];
 }
 
-void add_confusion(Trained& trained, const EvaluationSet& set, ReportRun& run) {
-  const auto limited = take_samples(set.dataset, kMostEvaluated, kSeed);
-  const auto result = evaluate(*trained.network, limited, kBatch, 1);
-  const auto classes = static_cast<int64_t>(trained.classes.size());
-  ReportConfusion confusion{trained.classes, std::vector<int64_t>(classes * classes)};
-  for (int64_t first = 0; first < limited->size(); first += kBatch) {
-    BatchPlan plan;
-    for (int64_t s = first; s < std::min(limited->size(), first + kBatch); ++s)
-      plan.samples.push_back(s);
-    const auto target = limited->load(plan).target;
-    for (size_t s = 0; s < plan.samples.size(); ++s)
-      ++confusion.counts[target[s].item<int64_t>() * classes +
-                         result.predictions[first + s].item<int64_t>()];
-  }
-  run.confusion = std::move(confusion);
-}
-
-void add_samples(Trained& trained, const Batch& batch, ReportRun& run) {
-  const auto shares = trained.network->forward(batch.input).softmax(1);
+// Every `stride`-th sample of the set, so that all classes are seen where it is sorted by class.
+void add_samples(const Trained& trained, const LoadedBatch& loaded, const torch::Tensor& shares,
+                 int64_t stride, ReportEvaluation& evaluation) {
+  const auto& batch = loaded.batch;
   for (int64_t s = 0; s < batch.input.size(0); ++s) {
+    if (loaded.plan.samples[s] % stride != 0 || evaluation.samples.size() == kSamples) continue;
     const int64_t predicted = shares[s].argmax().item<int64_t>();
-    run.samples.push_back({to_image(batch.input[s]),
-                           trained.classes.at(batch.target[s].item<int64_t>()),
-                           trained.classes.at(predicted), shares[s][predicted].item<double>()});
+    evaluation.samples.push_back(
+        {to_image(batch.input[s]), trained.classes.at(batch.target[s].item<int64_t>()),
+         trained.classes.at(predicted), shares[s][predicted].item<double>()});
   }
 }
 
 // What the class token, or else the patch in the middle, looks at in the first image.
-void add_attention(Trained& trained, const Batch& batch, ReportRun& run) {
+void add_attention(Trained& trained, const Batch& batch, ReportEvaluation& evaluation) {
   const auto& model = trained.network->options();
   const auto grid = model.grid();
   const int64_t cls = model.has_cls() ? 1 : 0, patches = grid[0] * grid[1];
@@ -131,8 +117,27 @@ void add_attention(Trained& trained, const Batch& batch, ReportRun& run) {
                                head + 1,
                                {row.data_ptr<double>(), row.data_ptr<double>() + patches}});
     }
-  run.attention.push_back({cls ? "What the class token looks at" : "What the middle patch looks at",
-                           std::move(picture)});
+  evaluation.attention.push_back(
+      {cls ? "What the class token looks at" : "What the middle patch looks at",
+       std::move(picture)});
+}
+
+// Every sample is loaded once.
+ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
+  const auto limited = take_samples(set.dataset, kMostEvaluated, kSeed);
+  const int64_t stride = std::max<int64_t>(1, limited->size() / kSamples);
+  const size_t classes = trained.classes.size();
+  ReportEvaluation evaluation{set.name, {}, {}, {}};
+  ReportConfusion confusion{trained.classes, std::vector<int64_t>(classes * classes)};
+  Loader loader(limited, {evaluation_order(kBatch), 1});
+  while (const auto loaded = loader.next()) {
+    const auto shares = trained.network->forward(loaded->batch.input).softmax(1);
+    if (evaluation.attention.empty()) add_attention(trained, loaded->batch, evaluation);
+    add_samples(trained, *loaded, shares, stride, evaluation);
+    count_confusions(shares.argmax(1), loaded->batch.target, confusion);
+  }
+  evaluation.confusion = std::move(confusion);
+  return evaluation;
 }
 
 // The norms of the matrices of a table [slots, in, out], laid out over the offsets.
@@ -182,11 +187,7 @@ void add_pictures(const std::string& directory, ReportRun& run) {
   if (trained.network->options().family != Family::vit) return;
   require_memory_to_evaluate(trained.network->options(), kBatch,
                              "--curves-only leaves the model out");
-  const auto& set = source.evaluation.back();
-  const auto batch = some_samples(set, kSamples);
-  add_samples(trained, batch, run);
-  add_attention(trained, batch, run);
-  add_confusion(trained, set, run);
+  for (const auto& set : source.evaluation) run.evaluations.push_back(describe_set(trained, set));
 }
 
 }  // namespace

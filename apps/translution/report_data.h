@@ -5,8 +5,8 @@
 
 namespace translution::cli {
 
-/// Everything that a report shows of a run: its log, and, from its newest checkpoint, how it does
-/// on the first evaluation set. `pictures`: evaluate the model too; without, only the curves.
+/// Everything that a report shows of a run: its log, and, from its newest checkpoint, the norms of
+/// its matrices and how it does on each evaluation set. Without `pictures`, only the log.
 ReportRun describe_run(const std::string& directory, bool pictures);
 
 }  // namespace translution::cli

@@ -1,10 +1,13 @@
 // Folders of images through the program: trained on, evaluated, and what happens to broken ones.
 
 #include <gmock/gmock.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "tests/apps/program.h"
 #include "tests/data/pictures.h"
@@ -215,6 +218,37 @@ TEST_F(ImageRun, WarningsAboutHeadersAreNoDamage) {
   const auto outcome = train("--epochs 1 --max-broken 0");
   EXPECT_EQ(outcome.code, 0);
   EXPECT_THAT(outcome.err, Not(HasSubstr(".jpg")));
+}
+
+// How often each file of a folder is opened while something is done.
+template <typename Work>
+std::map<std::string, int> opened_in(const std::string& folder, const Work& work) {
+  const int watch = inotify_init1(IN_NONBLOCK);
+  EXPECT_GE(inotify_add_watch(watch, folder.c_str(), IN_OPEN), 0);
+  work();
+  std::map<std::string, int> counts;
+  alignas(inotify_event) char events[1 << 16];
+  for (ssize_t size; (size = read(watch, events, sizeof events)) > 0;)
+    for (ssize_t place = 0; place < size;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(events + place);
+      if (event->len > 0) ++counts[event->name];
+      place += static_cast<ssize_t>(sizeof *event + event->len);
+    }
+  close(watch);
+  return counts;
+}
+
+TEST_F(ImageRun, ReportLoadsEachImageOnceAndShowsAllClasses) {
+  ASSERT_EQ(train("--steps 1").code, 0);
+  const auto counts = opened_in(run_path() + "/../val/dark", [this] {
+    const auto outcome = run("report " + run_path());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+  });
+  EXPECT_EQ(counts.size(), static_cast<size_t>(kImages));
+  for (const auto& [name, count] : counts) EXPECT_EQ(count, 1) << name;
+  const auto page = read_file(run_path() + "/report.html");
+  for (const char* name : {"dark", "light"})
+    EXPECT_THAT(page, HasSubstr(join("<img alt=\"", name, "\"")));
 }
 
 TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {

@@ -159,6 +159,24 @@ TEST_F(Trained, ReportHasAllSections) {
   EXPECT_THAT(page, ::testing::Not(HasSubstr("src=\"http")));
 }
 
+TEST_F(Trained, ReportShowsHowTheModelDoesOnEachEvaluationSet) {
+  const std::string out = path("report.html");
+  EXPECT_EQ(run("report " + undisturbed() + " --out " + out).code, 0);
+  const auto page = read_file(out);
+  const auto evaluated = run("eval --json " + undisturbed());
+  const auto results = nlohmann::json::parse(evaluated.out).at("results");
+  ASSERT_EQ(results.size(), 2);
+  for (const auto& [set, result] : results.items()) {
+    const auto begin = page.find(">Confusion on " + set + "<"),
+               end = page.find(">Samples on " + set + "<");
+    ASSERT_LT(begin, end) << set;
+    const int64_t count = result.at("count"),
+                  right = std::lround(count * result.at("top1").get<double>());
+    EXPECT_THAT(page.substr(begin, end - begin),
+                HasSubstr(">" + std::to_string(right) + " of " + std::to_string(count) + " right"));
+  }
+}
+
 TEST_F(Trained, OfNothingIsRefusedInOneLine) {
   for (const char* command : {"eval ", "report ", "generate "}) {
     const auto outcome = run(command + path("nothing"));

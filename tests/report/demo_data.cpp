@@ -174,9 +174,10 @@ ReportRun make_run(const Kind& kind, uint64_t seed) {
                 {"clip", "1"},           {"label-smoothing", "0"}, {"seed", join(seed)},
                 {"threads", "2"}};
   run.series = make_series(kind, seed);
-  run.confusion = make_confusion(kind, seed);
-  run.samples = make_samples(seed);
-  run.attention = {make_attention(seed, -1), make_attention(seed, 24)};
+  run.evaluations.push_back({"dynamic",
+                             make_confusion(kind, seed),
+                             make_samples(seed),
+                             {make_attention(seed, -1), make_attention(seed, 24)}});
   uint64_t number = 10 * seed;
   for (const char* layer : {"layer 1", "layer 2"})
     for (const char* role : {"query", "key", "value"})

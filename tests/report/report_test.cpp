@@ -8,6 +8,7 @@
 
 #include "tests/report/demo_data.h"
 #include "tests/report/markup.h"
+#include "translution/core/error.h"
 #include "translution/report/html.h"
 
 namespace translution {
@@ -77,7 +78,8 @@ TEST(Html, ShortensByCharacters) {
 
 TEST(Report, OfInventedRunsIsWholeAndSmall) {
   const std::string page = reported(demo_report());
-  for (const char* title : {">Summary<", ">Curves<", ">Confusion<", ">Samples<", ">Attention maps<",
+  for (const char* title : {">Summary<", ">Curves<", ">Confusion on dynamic<",
+                            ">Samples on dynamic<", ">Attention maps on dynamic<",
                             ">Norms of the learned matrices by offset<", ">Configuration<"})
     EXPECT_THAT(page, HasSubstr(title));
   EXPECT_LT(page.size(), size_t{3} << 20);
@@ -104,9 +106,10 @@ TEST(Report, KeepsHostileNamesAsText) {
   run.name = kHostile;
   run.summary = run.config = {{kHostile, kHostile}};
   run.series = {{kHostile, kHostile, {{1, 1, 1}, {2, 2, 2}}}, {kHostile, "train", {{1, 1, 3}}}};
-  run.confusion = ReportConfusion{{kHostile, "b"}, {1, 2, 3, 4}};
-  run.samples = {sample(kHostile, kHostile, 0.5), sample(kHostile, "b", NAN)};
-  run.attention = {attention(kHostile, 1, {0.5, 0.5})};
+  run.evaluations = {{kHostile,
+                      ReportConfusion{{kHostile, "b"}, {1, 2, 3, 4}},
+                      {sample(kHostile, kHostile, 0.5), sample(kHostile, "b", NAN)},
+                      {attention(kHostile, 1, {0.5, 0.5})}}};
   run.norms = {{kHostile, 3, 3, std::vector<double>(9, 1.0), {{kHostile, 1}}},
                {kHostile, 1, 3, {1, 2, 3}, {}}};
   ReportData data = one_run(run);
@@ -123,23 +126,38 @@ TEST(Report, DrawsRunsThatFailed) {
                 {"loss", "val", {{4, 0, NAN}}},
                 {"top-1", "val", {{4, 0, 0.5}}}};
   run.norms = {{"all lost", 3, 3, std::vector<double>(9, NAN), {{"class token", infinity}}}};
-  run.attention = {attention("", -1, {NAN, infinity})};
+  run.evaluations = {{"", {}, {}, {attention("", -1, {NAN, infinity})}}};
   reported(one_run(run));
   run.norms.clear();
-  run.confusion = ReportConfusion{{"a", "b"}, {0, 0, 0, 0}};
+  run.evaluations[0].confusion = ReportConfusion{{"a", "b"}, {0, 0, 0, 0}};
   EXPECT_THAT(reported(one_run(run)), HasSubstr("No samples."));
 }
 
 TEST(Report, NamesManyClassesInATableInsteadOfAMatrix) {
   ReportRun run;
   run.name = "many";
-  run.confusion.emplace();
-  for (int i = 0; i < 300; ++i) run.confusion->classes.push_back("class " + std::to_string(i));
-  run.confusion->counts.assign(300 * 300, 0);
-  run.confusion->counts[7 * 300 + 8] = 12;
+  ReportConfusion confusion;
+  for (int i = 0; i < 300; ++i) confusion.classes.push_back("class " + std::to_string(i));
+  confusion.counts.assign(300 * 300, 0);
+  confusion.counts[7 * 300 + 8] = 12;
+  run.evaluations = {{"val", confusion, {}, {}}};
   const std::string page = reported(one_run(run));
   EXPECT_THAT(page, HasSubstr("<th>class 7</th><td>class 8</td><td>12</td>"));
   EXPECT_THAT(page, Not(HasSubstr("<svg")));
+}
+
+TEST(Report, ShowsEveryEvaluationSetUnderItsName) {
+  ReportRun run;
+  run.name = "both";
+  for (const char* set : {"static", "dynamic"})
+    run.evaluations.push_back({set,
+                               ReportConfusion{{"a", "b"}, {1, 2, 3, 4}},
+                               {sample("a", "b", 0.5)},
+                               {attention("", 1, {0.5, 0.5})}});
+  const std::string page = reported(one_run(run));
+  for (const char* part : {"Confusion", "Samples", "Attention maps"})
+    for (const char* set : {"static", "dynamic"})
+      EXPECT_THAT(page, HasSubstr(join(">", part, " on ", set, "<")));
 }
 
 TEST(Report, TellsWhereRunsDiffer) {
@@ -156,12 +174,12 @@ TEST(Report, TellsWhereRunsDiffer) {
 
 TEST(Report, RefusesWhatDoesNotFitAndNamesTheRun) {
   std::vector<ReportRun> bad(6);
-  bad[0].confusion = ReportConfusion{{"a", "b"}, {1, 2, 3}};
-  bad[1].confusion = ReportConfusion{{"a"}, {-1}};
-  bad[2].samples = {sample("", "", 0)};
-  bad[2].samples[0].image.rows = 3;
-  bad[3].attention = {attention("", 2, {1, 2})};
-  bad[4].attention = {attention("", 0, {1, 2, 3})};
+  bad[0].evaluations = {{"", ReportConfusion{{"a", "b"}, {1, 2, 3}}, {}, {}}};
+  bad[1].evaluations = {{"", ReportConfusion{{"a"}, {-1}}, {}, {}}};
+  bad[2].evaluations = {{"", {}, {sample("", "", 0)}, {}}};
+  bad[2].evaluations[0].samples[0].image.rows = 3;
+  bad[3].evaluations = {{"", {}, {}, {attention("", 2, {1, 2})}}};
+  bad[4].evaluations = {{"", {}, {}, {attention("", 0, {1, 2, 3})}}};
   bad[5].norms = {{"", 3, 3, {1}, {}}};
   for (auto& run : bad) {
     run.name = "spoilt";

@@ -75,8 +75,10 @@ std::string config_part(const ReportData& data) {
 
 std::string run_part(const ReportRun& run, size_t index) {
   try {
-    return (run.confusion ? report_confusion(*run.confusion) : "") + report_samples(run.samples) +
-           report_attention(run.attention, fmt::format("run{}", index)) + report_norms(run.norms);
+    std::string html;
+    for (size_t set = 0; set < run.evaluations.size(); ++set)
+      html += report_evaluation(run.evaluations[set], fmt::format("run{}-{}", index, set));
+    return html + report_norms(run.norms);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(join("report: run '", run.name, "': ", error.what()));
   }

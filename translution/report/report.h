@@ -43,6 +43,14 @@ struct ReportAttention {
   AttentionPicture picture;
 };
 
+/// How a run does on one evaluation set; all but the name may be missing.
+struct ReportEvaluation {
+  std::string set;  ///< "dynamic"
+  std::optional<ReportConfusion> confusion;
+  std::vector<ReportSample> samples;
+  std::vector<ReportAttention> attention;
+};
+
 /// The norm of the learned matrix of each offset.
 struct ReportNorms {
   std::string table;           ///< "layer 1 query"
@@ -57,9 +65,7 @@ struct ReportRun {
   ReportPairs summary;  ///< best and last metrics, parameters, seconds, machine
   ReportPairs config;
   std::vector<ReportSeries> series;
-  std::optional<ReportConfusion> confusion;
-  std::vector<ReportSample> samples;
-  std::vector<ReportAttention> attention;
+  std::vector<ReportEvaluation> evaluations;
   std::vector<ReportNorms> norms;
 };
 

@@ -12,10 +12,8 @@ namespace translution {
 /// One picture per metric with the lines of all runs.
 std::string report_curves(const ReportData& data);
 
-std::string report_confusion(const ReportConfusion& confusion);
-std::string report_samples(const std::vector<ReportSample>& samples);
-/// `id` is unique to the run.
-std::string report_attention(const std::vector<ReportAttention>& maps, const std::string& id);
+/// Confusion, samples and attention. `id` is unique to the run and the set.
+std::string report_evaluation(const ReportEvaluation& evaluation, const std::string& id);
 std::string report_norms(const std::vector<ReportNorms>& norms);
 
 }  // namespace translution

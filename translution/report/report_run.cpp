@@ -19,6 +19,11 @@ constexpr size_t kMostConfusions = 10;  // rows of the table beside it
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+// "Confusion on dynamic"
+std::string title_on(const char* what, const std::string& set) {
+  return set.empty() ? what : join(what, " on ", set);
+}
+
 // -------------------------------------------------------------------------------- confusion
 
 int64_t row_sum(const ReportConfusion& confusion, size_t truth) {
@@ -89,6 +94,53 @@ std::string confusion_table(const ReportConfusion& confusion) {
   return "<div>\n<h3>Most frequent confusions</h3>\n" + html_table(table) + "</div>\n";
 }
 
+std::string confusion_part(const ReportConfusion& confusion, const std::string& set) {
+  check(confusion);
+  const bool fits = confusion.classes.size() <= kMostClasses;
+  const std::string matrix = fits ? confusion_matrix(confusion) : "";
+  return html_figure({"card wide", title_on("Confusion", set),
+                      "<div class=\"sides\">\n" + matrix + confusion_table(confusion) + "</div>\n",
+                      accuracy_text(confusion) +
+                          (fits ? " Shade: square root of the share of the true class, so that "
+                                  "rare confusions show."
+                                : "")});
+}
+
+// ------------------------------------------------------------------- samples and attention
+
+std::string samples_part(const std::vector<ReportSample>& samples, const std::string& set) {
+  std::string tiles;
+  int64_t right = 0;
+  for (const auto& sample : samples) {
+    const bool good = sample.truth == sample.predicted;
+    right += good;
+    tiles += fmt::format(
+        "<div class=\"sample {}\"><img alt=\"{}\" src=\"{}\"><span class=\"verdict\">{} {}"
+        "<span class=\"share\">{:.0f} %</span></span>{}</div>\n",
+        good ? "right" : "wrong", html_escape(sample.truth), png_data_uri(sample.image),
+        good ? "✓" : "✗", html_escape(sample.predicted), 100 * sample.probability,
+        good ? "" : "<span class=\"truth\">is " + html_escape(sample.truth) + "</span>");
+  }
+  if (tiles.empty()) return "";
+  return html_figure({"card wide", title_on("Samples", set),
+                      "<div class=\"samples\">\n" + tiles + "</div>\n",
+                      fmt::format("{} of these {} right. Below each image: the predicted class and "
+                                  "its probability; the true class where it is another.",
+                                  right, samples.size())});
+}
+
+std::string attention_part(const std::vector<ReportAttention>& maps, const std::string& set,
+                           const std::string& id) {
+  std::string figures;
+  for (size_t i = 0; i < maps.size(); ++i)
+    figures += html_figure(
+        {"part", maps[i].caption, svg_attention(maps[i].picture, fmt::format("{}-{}", id, i)), ""});
+  if (figures.empty()) return "";
+  return html_figure({"card wide", title_on("Attention maps", set), figures,
+                      "Left: the image, with a frame around the patch that looks. Each map is "
+                      "shaded up to its own largest weight."});
+}
+
 // ------------------------------------------------------------------------------------ norms
 
 // Offsets from -middle to middle: only the ends and the middle are named.
@@ -135,47 +187,10 @@ std::string norm_figure(const ReportNorms& norms) {
 
 }  // namespace
 
-std::string report_confusion(const ReportConfusion& confusion) {
-  check(confusion);
-  const bool fits = confusion.classes.size() <= kMostClasses;
-  const std::string matrix = fits ? confusion_matrix(confusion) : "";
-  return html_figure({"card wide", "Confusion",
-                      "<div class=\"sides\">\n" + matrix + confusion_table(confusion) + "</div>\n",
-                      accuracy_text(confusion) +
-                          (fits ? " Shade: square root of the share of the true class, so that "
-                                  "rare confusions show."
-                                : "")});
-}
-
-std::string report_samples(const std::vector<ReportSample>& samples) {
-  std::string tiles;
-  int64_t right = 0;
-  for (const auto& sample : samples) {
-    const bool good = sample.truth == sample.predicted;
-    right += good;
-    tiles += fmt::format(
-        "<div class=\"sample {}\"><img alt=\"{}\" src=\"{}\"><span class=\"verdict\">{} {}"
-        "<span class=\"share\">{:.0f} %</span></span>{}</div>\n",
-        good ? "right" : "wrong", html_escape(sample.truth), png_data_uri(sample.image),
-        good ? "✓" : "✗", html_escape(sample.predicted), 100 * sample.probability,
-        good ? "" : "<span class=\"truth\">is " + html_escape(sample.truth) + "</span>");
-  }
-  if (tiles.empty()) return "";
-  return html_figure({"card wide", "Samples", "<div class=\"samples\">\n" + tiles + "</div>\n",
-                      fmt::format("{} of these {} right. Below each image: the predicted class and "
-                                  "its probability; the true class where it is another.",
-                                  right, samples.size())});
-}
-
-std::string report_attention(const std::vector<ReportAttention>& maps, const std::string& id) {
-  std::string figures;
-  for (size_t i = 0; i < maps.size(); ++i)
-    figures += html_figure(
-        {"part", maps[i].caption, svg_attention(maps[i].picture, fmt::format("{}-{}", id, i)), ""});
-  if (figures.empty()) return "";
-  return html_figure({"card wide", "Attention maps", figures,
-                      "Left: the image, with a frame around the patch that looks. Each map is "
-                      "shaded up to its own largest weight."});
+std::string report_evaluation(const ReportEvaluation& evaluation, const std::string& id) {
+  const auto& set = evaluation.set;
+  return (evaluation.confusion ? confusion_part(*evaluation.confusion, set) : "") +
+         samples_part(evaluation.samples, set) + attention_part(evaluation.attention, set, id);
 }
 
 std::string report_norms(const std::vector<ReportNorms>& norms) {
