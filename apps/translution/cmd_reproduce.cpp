@@ -15,11 +15,13 @@ constexpr int64_t kMaxThreads = 1024, kMostSeed = int64_t{1} << 40;
 constexpr double kMostMemory = 1e6;  // GB
 constexpr const char* kReproduceExamples =
     "DIR gets results.json, table.md (the paper's figures and ours side by side) and curves/\n"
-    "after every evaluation, and report.html after every training. Runs lie in DIR/runs, or\n"
-    "where --runs says: tables that share it share trainings. What is finished is not trained\n"
-    "again, and what was stopped goes on. Settings of training are the budget's, unless given as "
-    "for\n"
-    "`translution train`; what differs from the whole recipe stands in the table.\n"
+    "after every evaluation, and report.html at the end; `translution report DIR/runs/*` makes "
+    "one\n"
+    "at any time. Trainings are in DIR/runs, or in --runs: tables that share it share trainings.\n"
+    "Finished trainings are not repeated, and stopped ones are resumed. A signal stops it within "
+    "a\n"
+    "second; a training saves a checkpoint first. Settings of training are the budget's, unless\n"
+    "given as for `translution train`; the table says what differs from the whole recipe.\n"
     "\n"
     "Examples:\n"
     "  translution reproduce mnist --budget quick --out out/mnist\n"

@@ -47,11 +47,12 @@ KnownRuns known_of(const ReproduceCall& call, const ReproducePlan& plan) {
 struct Task {
   const Training* training;
   std::string directory;
-  bool known;    // from other results
-  int64_t step;  // of the newest checkpoint
+  bool known;      // from other results
+  int64_t step;    // of the newest checkpoint
+  bool evaluated;  // or was that interrupted?
   Forecast forecast;
 
-  bool finished() const { return step == training->steps; }
+  bool finished() const { return step == training->steps && evaluated; }
   bool fits() const { return forecast.bytes <= static_cast<double>(usable_bytes()); }
   double seconds_left() const {
     return forecast.seconds * static_cast<double>(training->steps - step) /
@@ -86,6 +87,15 @@ double share_in_log(const std::string& directory) {
   return shares.empty() ? 0 : median(shares);
 }
 
+// Was the evaluation after the newest checkpoint made, or interrupted?
+bool is_evaluated(const std::string& directory) {
+  try {
+    return !load_manifest(directory).state.value("owes_evaluation", false);
+  } catch (const std::runtime_error&) {  // there is none, or it is damaged
+    return true;
+  }
+}
+
 std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan,
                              const DataFacts& facts, double sgemm, const KnownRuns& known) {
   std::vector<Task> tasks;
@@ -96,7 +106,7 @@ std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& pla
     const int64_t step = is_known ? training.steps : steps.empty() ? 0 : steps.front();
     ensure(step <= training.steps, directory, ": has got to step ", step, ", and the data makes ",
            training.steps, " steps now; use the same data, or other --runs");
-    tasks.push_back({&training, directory, is_known, step,
+    tasks.push_back({&training, directory, is_known, step, is_known || is_evaluated(directory),
                      forecast(training, facts, sgemm, share_in_log(directory))});
   }
   return tasks;
@@ -153,18 +163,32 @@ void print_rows(const ReproducePlan& plan) {
 
 // ------------------------------------------------------------------------------- what is written
 
-// All trainings of the results, also of earlier calls, as far as they lie here.
-void write_report(const ReproduceCall& call, const Results& results) {
-  ReportData data;
-  data.title = results.title;
-  std::set<std::string> shown;
+// The trainings of the results, also of earlier calls, that lie here.
+std::vector<std::string> runs_of(const ReproduceCall& call, const Results& results) {
+  std::vector<std::string> directories;
+  std::set<std::string> seen;
   for (const auto& row : results.rows)
     for (const auto& run : row.runs) {
       const std::string directory = call.runs + "/" + run.name;
-      if (shown.insert(run.name).second && fs::exists(directory + "/checkpoints/last"))
-        data.runs.push_back(describe_run(directory, true));
+      if (seen.insert(run.name).second && fs::exists(directory + "/checkpoints/last"))
+        directories.push_back(directory);
     }
+  return directories;
+}
+
+// Minutes for large models. False where no training lies here.
+bool write_report(const ReproduceCall& call, const Results& results) {
+  const auto directories = runs_of(call, results);
+  ReportData data;
+  data.title = results.title;
+  Progress progress(std::max<int64_t>(1, directories.size()), stderr);
+  for (const auto& directory : directories) {
+    progress.update(data.runs.size(), "report");
+    data.runs.push_back(describe_run(directory, true));
+  }
+  progress.finish();
   if (!data.runs.empty()) write_file_atomically(call.out + "/report.html", make_report(data));
+  return !data.runs.empty();
 }
 
 void write_all_curves(const ReproduceCall& call, const ReproducePlan& plan,
@@ -265,7 +289,7 @@ void train_task(const ReproduceCall& call, const Task& task, TrainEvents events)
                         /*resume=*/true,
                         std::move(events),
                         record});
-  if (!reached.done)
+  if (!reached.done || stop_requested())
     throw Stopped(
         fmt::format("stopped after step {} of {}; the checkpoint is saved: "
                     "the same command goes on from there",
@@ -332,7 +356,6 @@ void reproduce_table(const ReproduceCall& call) {
   require_all_fit(tasks);
   // Now: hours later is too late to find that it cannot be.
   auto results = write_all(call, plan, known);
-  write_report(call, results);
   Overall overall(tasks);
   for (size_t t = 0; t < tasks.size(); ++t) {
     if (tasks[t].finished()) continue;
@@ -342,12 +365,11 @@ void reproduce_table(const ReproduceCall& call) {
                overall.events_of(tasks[t], place, [&] { write_all(call, plan, known); }));
     overall.finish(tasks[t]);
     results = write_all(call, plan, known);
-    write_report(call, results);
   }
   require_final_figures(call, plan, known);
-  const bool reported = fs::exists(call.out + "/report.html");  // not where all was known
-  fmt::print("\n{}\n{}/results.json, table.md{}\n", markdown_table(results), call.out,
-             reported ? ", curves and report.html" : " and curves");
+  fmt::print("\n{}\n{}/results.json, table.md and curves\n", markdown_table(results), call.out);
+  std::fflush(stdout);
+  if (write_report(call, results)) fmt::print("{}/report.html\n", call.out);
 }
 
 }  // namespace translution::cli

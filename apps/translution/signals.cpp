@@ -5,6 +5,7 @@
 namespace translution::cli {
 namespace {
 
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<bool> stop_was_requested{false};
 volatile std::sig_atomic_t last_signal = 0;
 
@@ -15,10 +16,15 @@ void request_stop(int signal) {
 
 }  // namespace
 
-void stop_at_signals() {
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
-  if (std::signal(SIGHUP, request_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+StopAtSignals::StopAtSignals() {
+  for (int s = 0; s < kCount; ++s) {
+    before_[s] = std::signal(kSignals[s], request_stop);
+    if (kSignals[s] == SIGHUP && before_[s] == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+  }
+}
+
+StopAtSignals::~StopAtSignals() {
+  for (int s = 0; s < kCount; ++s) std::signal(kSignals[s], before_[s]);
 }
 
 void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }

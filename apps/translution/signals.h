@@ -6,9 +6,19 @@
 
 namespace translution::cli {
 
-/// From now on SIGINT, SIGTERM and SIGHUP set `stop_requested`. A SIGHUP that is ignored, as below
-/// nohup, stays ignored.
-void stop_at_signals();
+/// While one lives, SIGINT, SIGTERM and SIGHUP set `stop_requested`; before and after, they end the
+/// program at once. A SIGHUP that is ignored, as below nohup, stays ignored.
+class StopAtSignals {
+ public:
+  StopAtSignals();
+  ~StopAtSignals();
+  StopAtSignals(const StopAtSignals&) = delete;
+  StopAtSignals& operator=(const StopAtSignals&) = delete;
+
+ private:
+  static constexpr int kCount = 3;
+  void (*before_[kCount])(int);
+};
 
 /// A closed pipe no longer ends the program: what is printed into it is lost, the work goes on.
 void ignore_closed_pipes();

@@ -87,7 +87,7 @@ Reached train_in(const DataSource& source, const TrainingCall& call) {
   if (call.resume) trainer.resume();
   write_config(settings, call.out);  // not earlier: a run that these do not fit keeps its own
   if (call.started) call.started(trainer.step());
-  stop_at_signals();
+  const StopAtSignals signals;
   const bool done = trainer.run(stop_requested());
   return {done, trainer.step()};
 }

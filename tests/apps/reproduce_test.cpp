@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "tests/apps/program.h"
 #include "tests/support/process.h"
@@ -321,6 +324,41 @@ TEST(Reproduce, SaysWhenTheLogOfAFinishedTrainingIsDamaged) {
   EXPECT_THAT(outcome.err, HasSubstr(damaged + ": its log does not have top1 on "));
   EXPECT_THAT(outcome.err,
               HasSubstr(" at step 4, its last; remove the directory to train it again"));
+}
+
+bool all_finished(const std::string& out) {
+  if (!std::filesystem::exists(out + "/results.json")) return false;
+  const auto rows = json::parse(get_bytes(out + "/results.json")).at("rows");
+  if (rows.empty()) return false;  // nothing is measured yet
+  for (const auto& training : rows.front().at("runs"))
+    if (!training.at("finished")) return false;
+  return true;
+}
+
+// The report comes after the last training, and takes a second or more here.
+TEST(Reproduce, ASignalStopsItWhileItMakesTheReport) {
+  const TempDir directory;
+  const std::string out = directory / "out",
+                    call =
+                        "reproduce mnist --rows 2 --data digits:10000 --train-limit 16 --steps "
+                        "1 --batch 16 --threads 1 --out " +
+                        out;
+  const Started program(call);
+  for (int i = 0; i < 60000 && !all_finished(out); ++i) {
+    EXPECT_FALSE(std::filesystem::exists(out + "/report.html"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  program.send(SIGINT);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_NE(program.wait().code, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_FALSE(std::filesystem::exists(out + "/report.html"));
+  EXPECT_TRUE(all_finished(out));
+
+  const auto again = run(call);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr(out + "/report.html\n"));
+  EXPECT_THAT(get_bytes(out + "/report.html"), HasSubstr("Confusion on dynamic"));
 }
 
 TEST(Reproduce, AReportHasAllRowsOfTheResults) {

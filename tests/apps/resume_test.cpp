@@ -16,6 +16,7 @@
 #include "translution/io/atomic_file.h"
 #include "translution/io/file.h"
 #include "translution/train/checkpoint.h"
+#include "translution/train/metrics.h"
 
 namespace translution {
 namespace {
@@ -162,6 +163,35 @@ TEST_F(Resume, ARunWithClosedStreamsIsWhole) {
   expect_undisturbed(path("closed"));
   EXPECT_EQ(read_file(path("closed") + "/config.toml"), read_file(undisturbed() + "/config.toml"));
   EXPECT_TRUE(goes_on("closed"));
+}
+
+// A signal that comes during an evaluation of seconds. The log then has each evaluation once.
+TEST_F(Resume, AnInterruptInAnEvaluationStopsWithinASecondAndIsMadeUpFor) {
+  const std::string arguments =
+      "train --data digits:50000 --train-limit 16 --model vit-tiny/12 --method self_attention "
+      "--batch 16 --steps 2 --log-every 1 --eval-every 1 --threads 1 --resume auto --out " +
+      path("stopped");
+  const auto log_size = [&] {
+    std::error_code error;
+    const auto size = fs::file_size(path("stopped") + "/metrics.jsonl", error);
+    return error ? 0 : size;
+  };
+  const Started program(arguments);
+  wait_for([&] { return log_size() > 0; });
+  program.send(SIGTERM);
+  const auto start = std::chrono::steady_clock::now();
+  const auto outcome = program.wait();
+  EXPECT_LT(duration<double>(std::chrono::steady_clock::now() - start).count(), 1);
+  EXPECT_THAT(outcome.err, HasSubstr("stopped after step 1; the checkpoint is saved"));
+  EXPECT_EQ(read_metrics(path("stopped") + "/metrics.jsonl").size(), 1u) << "was not evaluated yet";
+
+  const auto resumed = run(arguments);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  std::vector<std::string> moments;
+  for (const auto& moment : read_metrics(path("stopped") + "/metrics.jsonl"))
+    moments.push_back(std::to_string(moment.step) + " " + moment.split);
+  EXPECT_THAT(moments, testing::ElementsAre("1 train", "1 static", "1 dynamic", "2 train",
+                                            "2 static", "2 dynamic"));
 }
 
 TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {

@@ -107,12 +107,13 @@ std::optional<Metrics> parse_line(std::string_view text) {
 
 // What is to be kept of the log, if there is one. The CSV file is made anew from it, so that the
 // two agree wherever a run was killed.
-void cut(const std::string& directory, int64_t after) {
+void cut(const std::string& directory, int64_t after, bool evaluated) {
   disk::make_directories(directory);
   std::string jsonl, csv = kCsvHead;
   if (after >= 0 && std::filesystem::exists(jsonl_path(directory)))
     for (const Metrics& metrics : read_metrics(jsonl_path(directory))) {
-      if (metrics.step > after) continue;
+      const bool again = metrics.step == after && metrics.split != "train" && !evaluated;
+      if (metrics.step > after || again) continue;
       jsonl += json_line(metrics);
       csv += csv_lines(metrics);
     }
@@ -121,16 +122,16 @@ void cut(const std::string& directory, int64_t after) {
 }
 
 // Has to run before the files are opened.
-const std::string& prepared(const std::string& directory, int64_t after) {
+const std::string& prepared(const std::string& directory, int64_t after, bool evaluated) {
   require(after >= -1, "metrics: wanted a step from 0, or -1 for a new log, got ", after);
-  cut(directory, after);
+  cut(directory, after, evaluated);
   return directory;
 }
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::string& directory, int64_t after)
-    : jsonl_(jsonl_path(prepared(directory, after))),
+MetricsLog::MetricsLog(const std::string& directory, int64_t after, bool evaluated)
+    : jsonl_(jsonl_path(prepared(directory, after, evaluated))),
       csv_(csv_path(directory)),
       tensorboard_(directory, after + 1) {}
 

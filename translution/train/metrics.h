@@ -27,7 +27,8 @@ class MetricsLog {
   /// Keeps what the directory's log says up to step `after`, and cuts all behind it, a broken last
   /// line too; -1 starts a new log. For a resumed run to have the log of an undisturbed one, a
   /// moment must be logged, and synced, before a checkpoint of its step is saved.
-  explicit MetricsLog(const std::string& directory, int64_t after = -1);
+  /// Without `evaluated`, the evaluation of step `after` is cut as well, since it is made again.
+  explicit MetricsLog(const std::string& directory, int64_t after = -1, bool evaluated = true);
 
   /// Names and splits are printable ASCII without comma, quote and backslash; "step", "epoch" and
   /// "split" are taken. Values that are not finite are kept as such.

@@ -19,6 +19,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kOrder = 1, kDropout = 2;  // what random numbers are for
 
+// Thrown where work is left undone because a stop was requested.
+struct Interrupted {};
+
+void interrupt_if(const std::atomic<bool>& stop) {
+  if (stop) throw Interrupted();
+}
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -143,6 +150,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   state_.evaluated = state.at("evaluated");
   state_.loss_sum = state.at("loss_sum");
   state_.loss_count = state.at("loss_count");
+  state_.owes_evaluation = state.value("owes_evaluation", false);
+  saved_ = state_.step;
 }
 
 // What may change, since nothing is lost by it, is told.
@@ -173,13 +182,15 @@ CheckpointContent Trainer::content() const {
                    {"best", state_.best},
                    {"evaluated", state_.evaluated},
                    {"loss_sum", state_.loss_sum},
-                   {"loss_count", state_.loss_count}};
+                   {"loss_count", state_.loss_count},
+                   {"owes_evaluation", state_.owes_evaluation}};
   return content;
 }
 
 void Trainer::save(bool is_best) {
   log_->sync();  // what a resumed run cuts from the log must not be missing from it
   store_.save(state_.step, content(), is_best);
+  saved_ = state_.step;
 }
 
 double Trainer::epochs_done() const {
@@ -209,7 +220,7 @@ void Trainer::stop_on(double number, const char* what, const LoadedBatch& loaded
 }
 
 // Forward and backward of each part of the batch, then the update. Returns the gradients' norm.
-double Trainer::train_step(const LoadedBatch& loaded) {
+double Trainer::train_step(const LoadedBatch& loaded, const std::atomic<bool>& stop) {
   torch::manual_seed(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits());
   optimizer_.zero_grad();
   const auto& batch = loaded.batch;
@@ -225,6 +236,7 @@ double Trainer::train_step(const LoadedBatch& loaded) {
         (static_cast<double>(count) / static_cast<double>(samples));
     sum += loss.item<double>();
     stop_on(sum, "the loss", loaded);
+    interrupt_if(stop);
     loss.backward();
   }
   optimizer_.options.lr = learning_rate(options_, state_.step, total_);
@@ -259,48 +271,64 @@ void Trainer::log_training(double norm) {
   samples_ = 0, seconds_ = 0, waited_ = 0;
 }
 
-// Whether the first evaluation set was never done better.
-bool Trainer::evaluate_all() {
-  bool best = false;
-  for (const auto& set : data_.evaluation) {
-    const auto result = evaluate(network_, set.dataset, options_.batch, options_.workers);
-    const bool images = result.predictions.defined();
-    Metrics metrics{state_.step, epochs_done(), set.name, {{"loss", result.loss}}};
-    if (images)
+// Whether the first evaluation set was never done better. The log gets all sets or none.
+bool Trainer::evaluate_all(const std::atomic<bool>& stop) {
+  state_.owes_evaluation = true;
+  std::vector<Evaluation> results;
+  for (const auto& set : data_.evaluation)
+    results.push_back(evaluate(network_, set.dataset, options_.batch, options_.workers,
+                               [&](int64_t) { interrupt_if(stop); }));
+  state_.owes_evaluation = false;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto& result = results[i];
+    Metrics metrics{state_.step, epochs_done(), data_.evaluation[i].name, {{"loss", result.loss}}};
+    if (result.predictions.defined())
       metrics.values.insert(metrics.values.end(), {{"top1", result.top1}, {"top5", result.top5}});
     else
       metrics.values.emplace_back("perplexity", result.perplexity());
     tell(metrics);
-    if (&set != &data_.evaluation.front()) continue;
-    const double score = images ? result.top1 : -result.loss;
-    best = !state_.evaluated || score > state_.best;
-    if (best) state_.best = score;
-    state_.evaluated = true;
   }
+  if (results.empty()) return false;
+  const auto& first = results.front();
+  const double score = first.predictions.defined() ? first.top1 : -first.loss;
+  const bool best = !state_.evaluated || score > state_.best;
+  if (best) state_.best = score;
+  state_.evaluated = true;
   return best;
 }
 
-bool Trainer::run(const std::atomic<bool>& stop) {
-  log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1);
-  network_.module().train();
+void Trainer::train_on(const std::atomic<bool>& stop) {
+  if (state_.owes_evaluation) save(evaluate_all(stop));
   const uint64_t order_seed = Random({options_.seed, kOrder}).bits();
   Loader loader(data_.train, {training_order(options_.batch, order_seed, state_.step / per_epoch_,
                                              state_.step % per_epoch_),
                               options_.workers});
   while (state_.step < total_) {
+    interrupt_if(stop);
     const auto start = Clock::now();
     const auto loaded = loader.next();
     waited_ += seconds_since(start);
-    const double norm = train_step(*loaded);
+    const double norm = train_step(*loaded, stop);
     samples_ += loaded->batch.input.size(0);
     seconds_ += seconds_since(start);
     if (due(options_.log_every)) log_training(norm);
-    const bool best = due(options_.eval_every) && evaluate_all();
-    if (due(options_.save_every) || best || stop) save(best);
+    const bool best = due(options_.eval_every) && evaluate_all(stop);
+    if (due(options_.save_every) || best) save(best);
     if (setup_.events.step) setup_.events.step(state_.step, latest_);
-    if (stop) return state_.step == total_;
   }
-  return true;
+}
+
+bool Trainer::run(const std::atomic<bool>& stop) {
+  log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1,
+                                      !state_.owes_evaluation);
+  network_.module().train();
+  try {
+    train_on(stop);
+    return true;
+  } catch (const Interrupted&) {
+    if (saved_ != state_.step || state_.owes_evaluation) save(/*is_best=*/false);
+    return false;
+  }
 }
 
 }  // namespace translution

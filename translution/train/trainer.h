@@ -51,8 +51,9 @@ class Trainer {
   /// Goes on from the newest whole checkpoint, if there is one; tells of damaged ones, and of
   /// settings of training that are not those of the checkpoint.
   void resume();
-  /// To the end, or until `stop` is set: then a checkpoint is saved and the rest left undone.
-  /// Returns whether it got to the end.
+  /// To the end, or until `stop` is set: then a checkpoint is saved and the rest left undone. That
+  /// takes a forward or backward pass at most; a step or an evaluation that it interrupts is
+  /// repeated when the run is resumed. Returns whether it got to the end.
   bool run(const std::atomic<bool>& stop);
 
   int64_t step() const { return state_.step; }
@@ -61,16 +62,18 @@ class Trainer {
   // What a checkpoint knows beside tensors.
   struct State {
     int64_t step = 0;
-    double best = 0;         // score of the best evaluation
-    bool evaluated = false;  // is there one?
-    double loss_sum = 0;     // since the last line of the log
+    double best = 0;               // score of the best evaluation
+    bool evaluated = false;        // is there one?
+    bool owes_evaluation = false;  // was the evaluation after this step interrupted?
+    double loss_sum = 0;           // since the last line of the log
     int64_t loss_count = 0;
   };
 
-  double train_step(const LoadedBatch& loaded);
+  double train_step(const LoadedBatch& loaded, const std::atomic<bool>& stop);
   void stop_on(double number, const char* what, const LoadedBatch& loaded) const;
   void log_training(double norm);
-  bool evaluate_all();
+  bool evaluate_all(const std::atomic<bool>& stop);
+  void train_on(const std::atomic<bool>& stop);
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);
@@ -89,6 +92,7 @@ class Trainer {
   std::unique_ptr<MetricsLog> log_;
   const int64_t per_epoch_, total_;  // steps
   State state_;
+  int64_t saved_ = -1;  // step of the newest checkpoint; -1: none
   Metrics latest_;
   // Of the steps since the last line of the log, or since the run went on.
   int64_t samples_ = 0;
