@@ -3,17 +3,21 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "tests/apps/program.h"
 #include "tests/apps/small_run.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/file.h"
+#include "translution/train/checkpoint.h"
 
 namespace translution {
 namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 using Train = SmallRun;
 
@@ -88,6 +92,39 @@ TEST_F(Train, AFileThatCannotBeUnderstoodStopsWithOneLine) {
   expect_stop("batch = 1979-05-27\n", 1, ": batch wants text, a number, true, false or a list\n");
 }
 
+// Earlier versions wrote settings of a canvas for text as well.
+TEST_F(Train, ConfigHasTheSettingsOfItsDataAloneAndOlderRunsGoOn) {
+  const std::string text =
+      "train --data text --model gpt-tiny-16 --batch 2 --eval-limit 1 "
+      "--threads 1 --out " +
+      path("text");
+  ASSERT_EQ(run(text + " --steps 1").code, 0);
+  const auto config = read_file(path("text") + "/config.toml");
+  EXPECT_THAT(config, HasSubstr("\neval-limit = "));
+  const char* others[] = {"canvas", "train-on", "placement", "eval-on", "augment", "max-broken"};
+  for (const char* name : others) EXPECT_THAT(config, Not(HasSubstr(name)));
+  EXPECT_THAT(read_file(undisturbed() + "/config.toml"), HasSubstr("\ncanvas = \"42x42\"\n"));
+
+  const std::map<std::string, std::string> older = {{"canvas", "84x84"},
+                                                    {"train-on", "static"},
+                                                    {"placement", "fixed"},
+                                                    {"eval-on", "static,dynamic"},
+                                                    {"max-broken", "0.01"}};
+  auto file = config;
+  const auto checkpoint = path("text") + "/checkpoints/last";
+  auto manifest = load_manifest(checkpoint);
+  for (const auto& [name, value] : older) {
+    file.insert(file.find("eval-limit"), name + " = \"" + value + "\"\n");
+    manifest.state["config"][name] = value;
+  }
+  write_file_atomically(path("older.toml"), file);
+  std::ofstream(checkpoint + "/manifest.json") << format_manifest(manifest);
+  const auto resumed = run("train --config " + path("older.toml") +
+                           " --steps 2 --threads 1 --resume auto --out " + path("text"));
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(read_metrics(path("text") + "/metrics.jsonl").back().step, 2);
+}
+
 TEST_F(Train, StopsWhereTheLossIsNoNumber) {
   const auto outcome =
       run(train("wild", "--lr 1000 --clip 0 --schedule constant --weight-decay 0"));
@@ -109,7 +146,7 @@ const WrongCall kWrongCalls[] = {
     {"train --out x --data digits:20 --augment light",
      "--augment is for image folders: expected --data images:DIR, got digits:20"},
     {"train --out x --data images:x --augment strong",
-     "unknown augment 'strong'; did you mean 'none'?"},
+     "unknown augment 'strong'; expected one of none, light, full"},
     {"train --out x --metod y", "unknown option --metod; did you mean --method?"},
     {"train --out x --data text --model vit-a/12",
      "vit-a/12 learns from images; text is text: wanted a gpt model"},

@@ -54,6 +54,7 @@ struct Setting {
   std::function<std::string(const Options&)> get;  ///< empty text: left to the default
   bool of_the_run = false;  ///< changes how a run goes, not what it learns; free when it goes on
   std::string before = {};  ///< value in checkpoints from before the setting existed
+  std::function<bool(const Options&)> concerns = {};  ///< other options do not have it; empty: all
 };
 
 template <typename Options>
@@ -65,7 +66,11 @@ struct SettingGroup {
 /// Names with texts, in order.
 using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
-enum class Which { all, learned };  ///< settings; `learned`: those that decide what is learned
+enum class Which {
+  all,      ///< settings that concern the options
+  learned,  ///< of these, the ones that decide what is learned
+  named,    ///< all that decide what is learned: names of trainings are made of them, so they stay
+};
 
 template <typename Options>
 SettingTexts texts_of(const std::vector<SettingGroup<Options>>& groups, const Options& options,
@@ -73,7 +78,8 @@ SettingTexts texts_of(const std::vector<SettingGroup<Options>>& groups, const Op
   SettingTexts texts;
   for (const auto& group : groups)
     for (const auto& setting : group.settings) {
-      if (which == Which::learned && setting.of_the_run) continue;
+      if (which != Which::all && setting.of_the_run) continue;
+      if (which != Which::named && setting.concerns && !setting.concerns(options)) continue;
       auto text = setting.get(options);
       if (!text.empty()) texts.emplace_back(setting.name, std::move(text));
     }

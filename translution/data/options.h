@@ -61,4 +61,7 @@ struct DataOptions {
   double max_broken = 0.01;  ///< image folders: share of broken images at which a run stops
 };
 
+/// Do the images lie on a canvas, at rest or moved?
+bool on_canvas(const DataOptions& options);
+
 }  // namespace translution

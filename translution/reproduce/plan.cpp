@@ -103,12 +103,6 @@ ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& 
 
 // ------------------------------------------------------------------------------ the trainings
 
-// Do the images lie on a canvas, at rest or moved?
-bool on_canvas(const DataOptions& data) {
-  const auto kind = kind_of(data.data);
-  return kind == DataKind::digits || kind == DataKind::mnist || kind == DataKind::idx;
-}
-
 // "static_dynamic": trained on digits that stand still, tested on digits that move.
 struct Source {
   bool moved;
@@ -253,8 +247,8 @@ double known_share(Method method) {
 
 SettingTexts Training::texts() const {
   auto all = model_texts(model);
-  for (auto& entry : texts_of(data_settings(), data, Which::learned)) all.push_back(entry);
-  for (auto& entry : texts_of(train_settings(), train, Which::learned)) all.push_back(entry);
+  for (auto& entry : texts_of(data_settings(), data, Which::named)) all.push_back(entry);
+  for (auto& entry : texts_of(train_settings(), train, Which::named)) all.push_back(entry);
   all.emplace_back("seed", std::to_string(train.seed));
   return all;
 }
