@@ -102,6 +102,7 @@ Json model_json(const ModelOptions& model, int64_t batch) {
   json["training_flops"] = whole(cost.training_flops);
   json["weight_bytes"] = whole(cost.weight_bytes);
   json["training_bytes"] = whole(cost.training_bytes);
+  json["accumulator_bytes"] = whole(cost.accumulator_bytes);
   json["batch"] = batch;
   json["tokens"] = model.tokens();
   json["slots_per_layer"] = slots_per_layer(model);

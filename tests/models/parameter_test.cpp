@@ -172,7 +172,7 @@ TEST(ModelCost, CountsWeightsFourTimesAndActivationsPerSample) {
 }
 
 TEST(ModelCost, CountsEncodingsThatAreKeptWhereTheyFit) {
-  const ModelOptions& model = paper_table("gpt").rows[2].model;
+  const ModelOptions model = paper_table("gpt").rows[2].model;
   ASSERT_EQ(model.position.method, Method::translution);
   const auto for_each_sample = [&](int64_t batch) {
     const auto cost = model_cost(model, batch);

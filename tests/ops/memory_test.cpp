@@ -3,14 +3,13 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "tests/support/cases.h"
+#include "tests/support/peak_memory.h"
 #include "translution/ops/attention.h"
 #include "translution/ops/runs.h"
 
@@ -18,26 +17,6 @@ namespace translution::testing {
 namespace {
 
 constexpr int64_t B = 16, N = 197, C = 64, R = 32;  // 14 x 14 patches and the class token
-constexpr double kMegabyte = 1e6;
-
-double status(const std::string& field) {  // of this process, in MB
-  std::ifstream file("/proc/self/status");
-  for (std::string word; file >> word;) {
-    double kilobytes = 0;
-    if (word == field + ":" && file >> kilobytes) return kilobytes * 1024 / kMegabyte;
-  }
-  return -1;
-}
-
-// By how much the work lets the process grow at its peak; below 0 if the system does not tell.
-template <typename Work>
-double peak_growth(Work work) {
-  malloc_trim(0);
-  if (!(std::ofstream("/proc/self/clear_refs") << 5).flush()) return -1;  // the peak starts anew
-  const double before = status("VmRSS");
-  work();
-  return status("VmHWM") - before;
-}
 
 struct Layer {
   AttentionTerms terms;

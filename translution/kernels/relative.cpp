@@ -20,15 +20,6 @@ bool consecutive(const std::vector<int64_t>& tokens) {
 
 }  // namespace
 
-std::vector<int64_t> kept_offsets(const SlotPlan& plan, int64_t batch, int64_t width) {
-  std::vector<int64_t> offsets{0};
-  for (const Chunk& chunk : plan.chunks)
-    offsets.push_back(offsets.back() +
-                      static_cast<int64_t>(chunk.queries.size() + chunk.keys.size()) * batch *
-                          width);
-  return offsets;
-}
-
 template <typename T>
 RelativePasses<T>::RelativePasses(const SlotPlan& plan, const Sizes& sizes)
     : plan_(plan),
@@ -66,7 +57,7 @@ SmallGemm<T>& RelativePasses<T>::small(int which, const Side<T>& side) {
 
 template <typename T>
 int64_t RelativePasses<T>::pair_at(const Chunk& chunk, const Chunk::Pair& pair) const {
-  return (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * sizes_.batch *
+  return (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * sizes_.samples *
          sizes_.heads;
 }
 
@@ -161,19 +152,18 @@ void RelativePasses<T>::add_feature_gradient(const Side<T>& side, T* dx, int64_t
 template <typename T>
 void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T* kept, T* scores) {
   const int64_t B = sizes_.batch, H = sizes_.heads, E = q.width;
-  const auto offsets = kept ? kept_offsets(plan_, B, E) : std::vector<int64_t>();
   T* gather =
       room(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
-    T* q_out = kept ? kept + offsets[c] : room(kQuery, plan_.max_queries * B * E);
+    T* q_out = kept ? kept + chunk.first_row * B * E : room(kQuery, plan_.max_queries * B * E);
     T* k_out = kept ? q_out + static_cast<int64_t>(chunk.queries.size()) * B * E
                     : room(kKey, plan_.max_keys * B * E);
     const T* q_rows = encode(q, chunk.slot, chunk.queries, gather, q_out);
     const T* k_rows = encode(k, chunk.key_slot, chunk.keys, gather, k_out);
     for (const auto& pair : chunk.pairs)
       heads_.dots(q_rows + pair.query * B * E, k_rows + pair.key * B * E, B, H, E / H,
-                  scores + pair_at(chunk, pair));
+                  sizes_.samples, scores + pair_at(chunk, pair));
   }
 }
 
@@ -187,7 +177,7 @@ void RelativePasses<T>::values(int shard, const Side<T>& v, const T* weights, T*
     const T* v_rows = encode(v, chunk.slot, chunk.keys, gather, space);
     for (const auto& pair : chunk.pairs)
       heads_.add_scaled(weights + pair_at(chunk, pair), v_rows + pair.key * B * F, B, H, F / H,
-                        out + chunk.queries[pair.query] * B * F);
+                        sizes_.samples, out + chunk.queries[pair.query] * B * F);
   }
 }
 
@@ -243,7 +233,7 @@ void RelativePasses<T>::narrow_values_backward(const Chunk& chunk, const Side<T>
       encode(v, chunk.slot, chunk.keys, room(kGather, plan_.max_keys * B * v.channels),
              room(kKey, plan_.max_keys * B * F));
   for (const auto& pair : chunk.pairs)
-    heads_.dots(d_rows + pair.query * B * F, v_rows + pair.key * B * F, B, H, F / H,
+    heads_.dots(d_rows + pair.query * B * F, v_rows + pair.key * B * F, B, H, F / H, sizes_.samples,
                 d_weights + pair_at(chunk, pair));
   add_gradient(v, dv, chunk.slot, chunk.keys, weighted(chunk, weights, d_rows, F));
 }
@@ -258,7 +248,7 @@ const T* RelativePasses<T>::weighted(const Chunk& chunk, const T* weights, const
   const auto combine = chunk.matching ? heads_.scale : heads_.add_scaled;
   for (const auto& pair : chunk.pairs)
     combine(weights + pair_at(chunk, pair), d_rows + pair.query * B * width, B, H, width / H,
-            sums + pair.key * B * width);
+            sizes_.samples, sums + pair.key * B * width);
   return sums;
 }
 
@@ -267,7 +257,6 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
                                         const T* kept, const T* d_scores, const SideGradient<T>& dq,
                                         const SideGradient<T>& dk) {
   const int64_t B = sizes_.batch, H = sizes_.heads, E = q.width, D = E / H;
-  const auto offsets = kept ? kept_offsets(plan_, B, E) : std::vector<int64_t>();
   T* gather =
       room(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
   T* q_space = room(kQuery, plan_.max_queries * B * E);
@@ -277,9 +266,9 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
     const int64_t q_count = static_cast<int64_t>(chunk.queries.size()) * B * E;
-    const T* q_rows =
-        kept && q.table ? kept + offsets[c] : encode(q, chunk.slot, chunk.queries, gather, q_space);
-    const T* k_rows = kept && k.table ? kept + offsets[c] + q_count
+    const T* q_rows = kept && q.table ? kept + chunk.first_row * B * E
+                                      : encode(q, chunk.slot, chunk.queries, gather, q_space);
+    const T* k_rows = kept && k.table ? kept + chunk.first_row * B * E + q_count
                                       : encode(k, chunk.key_slot, chunk.keys, gather, k_space);
     if (!chunk.matching) {
       std::fill_n(dq_rows, q_count, T(0));
@@ -288,8 +277,8 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
     const auto scale = chunk.matching ? heads_.scale : heads_.add_scaled;
     for (const auto& pair : chunk.pairs) {
       const T* ds = d_scores + pair_at(chunk, pair);
-      scale(ds, k_rows + pair.key * B * E, B, H, D, dq_rows + pair.query * B * E);
-      scale(ds, q_rows + pair.query * B * E, B, H, D, dk_rows + pair.key * B * E);
+      scale(ds, k_rows + pair.key * B * E, B, H, D, sizes_.samples, dq_rows + pair.query * B * E);
+      scale(ds, q_rows + pair.query * B * E, B, H, D, sizes_.samples, dk_rows + pair.key * B * E);
     }
     add_gradient(q, dq, chunk.slot, chunk.queries, dq_rows);
     add_gradient(k, dk, chunk.key_slot, chunk.keys, dk_rows);

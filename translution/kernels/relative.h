@@ -29,21 +29,24 @@ struct SideGradient {
 };
 
 struct Sizes {
-  int64_t batch, tokens, heads;
+  int64_t batch;    ///< samples of a part of the batch, on which a pass works
+  int64_t samples;  ///< of the whole batch, whose lanes lie together
+  int64_t tokens, heads;
   /// Are the samples the last index of everything: [tokens,channels,B] and [Nq,N,H,B]? So narrow
   /// channels fill whole vectors; each token is then a product of its own.
   bool batch_last;
 };
 
-/// The passes over the slots, one shard at a time, on the calling thread. Scores, weights and their
-/// gradients are [Nq,N,B,H]: the lanes of a pair lie together. An object serves one thread.
+/// The passes over the slots, one shard and one part of the batch at a time, on the calling thread.
+/// Scores, weights and their gradients are [Nq,N,B,H]: the lanes of a pair lie together. Pointers
+/// lead to the first sample of the part. An object serves one thread.
 template <typename T>
 class RelativePasses {
  public:
   RelativePasses(const SlotPlan& plan, const Sizes& sizes);
 
-  /// scores[i,j] = q_ij . k_ij per head. Where `kept` is not null the encodings of chunk c are left
-  /// at kept + kept_offset(c), for scores_backward.
+  /// scores[i,j] = q_ij . k_ij per head. Where `kept` [plan.rows,B,width] is not null the encodings
+  /// are left there, for scores_backward.
   void scores(int shard, const Side<T>& q, const Side<T>& k, T* kept, T* scores);
   /// out[i] += sum_j weights[i,j] v_ij, into the shard's accumulator [Nq,B,width].
   void values(int shard, const Side<T>& v, const T* weights, T* out);
@@ -86,8 +89,5 @@ class RelativePasses {
   };
   std::vector<Small> smalls_;
 };
-
-/// Where each chunk's kept encodings begin; the last entry is the total count of T.
-std::vector<int64_t> kept_offsets(const SlotPlan& plan, int64_t batch, int64_t width);
 
 }  // namespace translution::kernels

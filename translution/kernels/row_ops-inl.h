@@ -132,13 +132,15 @@ void short_head_dots(const T* a, const T* b, int64_t groups, T* out) {
 }
 
 template <typename T>
-void head_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width, T* out) {
+void head_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width, int64_t,
+               T* out) {
   if (is_short_head<T>(width)) return short_head_dots(a, b, rows * heads, out);
   for (int64_t g = 0; g < rows * heads; ++g) out[g] = dot(a + g * width, b + g * width, width);
 }
 
 template <typename T>
-void scale_heads(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width, T* out) {
+void scale_heads(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width, int64_t,
+                 T* out) {
   using V = ShortHead<T>;
   if (is_short_head<T>(width)) {
     for (int64_t g = 0; g < rows * heads; ++g)
@@ -151,7 +153,7 @@ void scale_heads(const T* weight, const T* x, int64_t rows, int64_t heads, int64
 
 template <typename T>
 void add_scaled_heads(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width,
-                      T* out) {
+                      int64_t, T* out) {
   using V = ShortHead<T>;
   if (is_short_head<T>(width)) {
     for (int64_t g = 0; g < rows * heads; ++g)
@@ -163,8 +165,8 @@ void add_scaled_heads(const T* weight, const T* x, int64_t rows, int64_t heads, 
     add_scaled(weight[g], x + g * width, width, out + g * width);
 }
 
-// The same with the samples last: [heads, width, rows], and [heads, rows] for weights. A vector is
-// then full of samples, however narrow a head is, and nothing is summed across it.
+// The same with the samples last: [heads, width, rows], and [heads, stride] for weights. A vector
+// is then full of samples, however narrow a head is, and nothing is summed across it.
 
 // Calls work(V{}, r) for rows r … r + V::kLanes - 1, in ever narrower vectors.
 template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES, typename Work>
@@ -176,8 +178,9 @@ void over_rows(int64_t r, int64_t rows, const Work& work) {
 }
 
 template <typename T>
-void rows_last_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width, T* out) {
-  for (int64_t h = 0; h < heads; ++h, a += width * rows, b += width * rows, out += rows)
+void rows_last_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width,
+                    int64_t stride, T* out) {
+  for (int64_t h = 0; h < heads; ++h, a += width * rows, b += width * rows, out += stride)
     over_rows<T>(0, rows, [&](auto vector, int64_t r) {
       using V = decltype(vector);
       typename V::Type sum{};
@@ -189,8 +192,8 @@ void rows_last_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t
 
 template <bool add, typename T>
 void rows_last_scale(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width,
-                     T* out) {
-  for (int64_t h = 0; h < heads; ++h, x += width * rows, out += width * rows, weight += rows)
+                     int64_t stride, T* out) {
+  for (int64_t h = 0; h < heads; ++h, x += width * rows, out += width * rows, weight += stride)
     over_rows<T>(0, rows, [&](auto vector, int64_t r) {
       using V = decltype(vector);
       const auto w = V::load(weight + r);

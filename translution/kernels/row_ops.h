@@ -18,22 +18,25 @@ struct AdamWStep {
 };
 
 /// What is done with one number for each row and head. A row is `heads` groups of `width` channels.
+/// `stride` leads from the numbers of one head to those of the next, where rows are last.
 template <typename T>
 struct HeadOps {
   /// out[r,h] = a[r,h,:] . b[r,h,:]
-  void (*dots)(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width, T* out);
+  void (*dots)(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width, int64_t stride,
+               T* out);
   /// out[r,h,:] = weight[r,h] * x[r,h,:]
-  void (*scale)(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width, T* out);
+  void (*scale)(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width,
+                int64_t stride, T* out);
   /// out[r,h,:] += weight[r,h] * x[r,h,:]
   void (*add_scaled)(const T* weight, const T* x, int64_t rows, int64_t heads, int64_t width,
-                     T* out);
+                     int64_t stride, T* out);
 };
 
 /// What is done to rows between the matrix products. Compiled once for every instruction set.
 template <typename T>
 struct RowOps {
   HeadOps<T> heads;      ///< rows [rows,heads,width], weights [rows,heads]
-  HeadOps<T> rows_last;  ///< the same with rows [heads,width,rows], weights [heads,rows]
+  HeadOps<T> rows_last;  ///< the same with rows [heads,width,rows], weights [heads,stride]
   /// One head's part of a value gradient: dot[r*heads] = u[r,:] . x[r,:] and
   /// out[r,:] += weight[r*heads] * u[r,:], in one pass over u.
   void (*dot_and_add)(const T* u, const T* x, const T* weight, int64_t rows, int64_t heads,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
+#include <set>
 
 namespace translution::kernels {
 namespace {
@@ -27,7 +27,7 @@ int32_t place_of(std::vector<int64_t>& tokens, std::map<int64_t, int32_t>& place
 }
 
 Chunk make_chunk(const Run& run, const TokenPair* first, const TokenPair* last) {
-  Chunk chunk{run.slot, run.key_slot, {}, {}, {}, true};
+  Chunk chunk{run.slot, run.key_slot, {}, {}, {}, /*matching=*/true};
   std::map<int64_t, int32_t> query_places, key_places;
   for (const TokenPair* pair = first; pair != last; ++pair)
     chunk.pairs.push_back({place_of(chunk.queries, query_places, pair->i),
@@ -103,36 +103,61 @@ std::vector<int32_t> find_tasks(const std::vector<Chunk>& chunks) {
   return parent;
 }
 
+SlotWork work_of(const std::vector<Run>& runs, int64_t batch, int64_t width) {
+  SlotWork work{1, 0, 0, batch, width};
+  std::set<int64_t> slots;
+  for (const Run& run : runs) {
+    slots.insert(run.slot);
+    work.pairs += run.length;
+    work.tokens = std::max({work.tokens, run.i + run.di * (run.length - 1) + 1,
+                            run.j + run.dj * (run.length - 1) + 1});
+  }
+  work.slots = static_cast<int64_t>(slots.size());
+  return work;
+}
+
+// Tasks, largest first, each to the shard with the least to do. A chunk counts as `least` rows or
+// more.
+std::vector<std::vector<int32_t>> share_out(const std::vector<Chunk>& chunks, int64_t least,
+                                            int64_t count) {
+  struct Task {
+    int64_t rows = 0;
+    std::vector<int32_t> chunks;
+  };
+  const auto task_of = find_tasks(chunks);
+  std::map<int32_t, Task> tasks;
+  for (int32_t c = 0; c < static_cast<int32_t>(task_of.size()); ++c) {
+    tasks[task_of[c]].rows += std::max(chunks[c].rows(), least);
+    tasks[task_of[c]].chunks.push_back(c);
+  }
+  std::vector<const Task*> order;
+  for (const auto& [id, task] : tasks) order.push_back(&task);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Task* a, const Task* b) { return a->rows > b->rows; });
+  std::vector<std::vector<int32_t>> shards(count);
+  std::vector<int64_t> load(count, 0);
+  for (const Task* task : order) {
+    const auto lightest = std::min_element(load.begin(), load.end()) - load.begin();
+    load[lightest] += task->rows;
+    shards[lightest].insert(shards[lightest].end(), task->chunks.begin(), task->chunks.end());
+  }
+  return shards;
+}
+
 }  // namespace
 
 SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch, int64_t width) {
   SlotPlan plan;
-  plan.chunks = cut_chunks(runs, batch, width);
-  const auto task_of = find_tasks(plan.chunks);
-  std::map<int32_t, std::vector<int32_t>> tasks;
-  for (int32_t c = 0; c < static_cast<int32_t>(task_of.size()); ++c) {
-    tasks[task_of[c]].push_back(c);
-    plan.max_queries = std::max<int64_t>(plan.max_queries, plan.chunks[c].queries.size());
-    plan.max_keys = std::max<int64_t>(plan.max_keys, plan.chunks[c].keys.size());
+  plan.counts = count_shards(work_of(runs, batch, width));
+  plan.chunks = cut_chunks(runs, batch / plan.counts.parts, width);
+  for (Chunk& chunk : plan.chunks) {
+    chunk.first_row = plan.rows;
+    plan.rows += chunk.rows();
+    plan.max_queries = std::max<int64_t>(plan.max_queries, chunk.queries.size());
+    plan.max_keys = std::max<int64_t>(plan.max_keys, chunk.keys.size());
   }
-  const auto work = [&](const std::vector<int32_t>& task) {
-    size_t rows = 0;  // a product of few rows still reads the whole matrix
-    for (const int32_t c : task)
-      rows += std::max<size_t>(plan.chunks[c].queries.size() + plan.chunks[c].keys.size(),
-                               64 / static_cast<size_t>(batch));
-    return rows;
-  };
-  std::vector<std::pair<size_t, const std::vector<int32_t>*>> order;
-  for (const auto& [id, task] : tasks) order.emplace_back(work(task), &task);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  plan.shards.resize(SlotPlan::kShards);
-  std::vector<size_t> load(SlotPlan::kShards, 0);
-  for (const auto& [rows, task] : order) {  // largest first, to the shard with the least to do
-    const auto least = std::min_element(load.begin(), load.end()) - load.begin();
-    load[least] += rows;
-    plan.shards[least].insert(plan.shards[least].end(), task->begin(), task->end());
-  }
+  plan.shards = share_out(plan.chunks, 2 * kRowsOfAMatrix * plan.counts.parts / batch,
+                          plan.counts.sums * plan.counts.parts);
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "translution/core/offsets.h"
+#include "translution/core/shards.h"
 
 namespace translution::kernels {
 
@@ -16,22 +17,28 @@ struct Chunk {
   int64_t slot, key_slot;
   std::vector<int64_t> queries, keys;
   std::vector<Pair> pairs;
-  bool matching;  ///< no token has two pairs, and pair p is (queries[p], keys[p])
+  bool matching;          ///< no token has two pairs, and pair p is (queries[p], keys[p])
+  int64_t first_row = 0;  ///< queries and keys of all chunks before it
+
+  int64_t rows() const { return static_cast<int64_t>(queries.size() + keys.size()); }
 };
 
-/// How the pairs of an attention are shared out. The plan depends on the runs and the sizes alone,
-/// never on the number of threads: shards are worked through in parallel, each by one thread and
-/// into an accumulator of its own, and merged in order, so that the result is always the same bits.
+/// How the pairs of an attention are shared out. Shards and parts of the batch are worked through
+/// in parallel, each by one thread, and accumulators are merged in order, so that the result is the
+/// same bits for any number of threads.
+///
+/// Slots are cut into sums * parts shards. Shards g * parts to (g + 1) * parts - 1 add to
+/// accumulator g, in which each part of the batch has rows of its own.
 struct SlotPlan {
-  static constexpr int kShards = 8;
-
   std::vector<Chunk> chunks;
+  ShardCounts counts;
   std::vector<std::vector<int32_t>> shards;  ///< chunks of each shard, in order of work
   int64_t max_queries = 0, max_keys = 0;     ///< of any chunk
+  int64_t rows = 0;                          ///< of all chunks
 };
 
-/// A table row is written by one shard only, whether as slot or as key slot. `width` is that of the
-/// widest encoding or feature: narrow rows make longer chunks.
+/// A table row is written by one shard only, whether as slot or as key slot. Narrow rows make
+/// longer chunks.
 SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch, int64_t width);
 
 }  // namespace translution::kernels

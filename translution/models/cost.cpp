@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "translution/core/shards.h"
 #include "translution/ops/workspace.h"
 
 namespace translution {
@@ -99,6 +100,28 @@ double kept_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
   return bytes <= static_cast<double>(options.workspace()) ? bytes : 0;
 }
 
+// The accumulators of a layer with a matrix per offset. Features that are one tensor for queries
+// and keys share them.
+double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
+  const auto options = o.attention(layer);
+  const Position& position = options.position();
+  if (position.method == Method::convolution) return 0;
+  SlotWork work{0, 0, 0, batch, 0};
+  for (const auto& spec : attention_parameters(options)) {
+    if (!spec.per_slot || spec.shape.size() != 3) continue;
+    work.slots = spec.shape[0];
+    work.width = std::max({work.width, spec.shape[1], spec.shape[2]});
+  }
+  if (work.slots == 0) return 0;
+  const auto size = full_size(options);
+  work.tokens = static_cast<int64_t>(size.tokens);
+  work.pairs = static_cast<int64_t>(size.pairs);
+  const bool joined =
+      position.method == Method::translution && position.roles.q == position.roles.k;
+  return kBytes * (joined ? 1 : 2) *
+         product({count_shards(work).sums, batch, work.tokens, work.width});
+}
+
 void add_linear(std::vector<ParameterSpec>& specs, const std::string& name, int64_t in, int64_t out,
                 bool bias = true) {
   specs.push_back({name + ".weight", {out, in}, in});
@@ -181,12 +204,13 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
     activations += layer_activations(o, layer);
     widest = std::max(widest, layer_activations(o, layer));
     kept += kept_bytes(o, layer, batch);
+    cost.accumulator_bytes = std::max(cost.accumulator_bytes, accumulator_bytes(o, layer, batch));
   }
   cost.training_flops = 3 * cost.forward_flops;
   cost.weight_bytes = kBytes * static_cast<double>(cost.parameters);
   cost.evaluation_bytes = cost.weight_bytes + kBytes * (ends + widest) * static_cast<double>(batch);
-  cost.training_bytes =
-      4 * cost.weight_bytes + kBytes * activations * static_cast<double>(batch) + kept;
+  cost.training_bytes = 4 * cost.weight_bytes + kBytes * activations * static_cast<double>(batch) +
+                        kept + cost.accumulator_bytes;
   return cost;
 }
 

@@ -7,13 +7,15 @@ namespace translution {
 /// What a model takes, derived from its options without allocating anything.
 struct ModelCost {
   int64_t parameters;
-  double forward_flops;     ///< per sample: matrix products, attention and convolution; 2 per
-                            ///< multiply-add. Norms, softmax and GELU are left out.
-  double training_flops;    ///< per sample: forward and twice as much for backward
-  double weight_bytes;      ///< float32
-  double evaluation_bytes;  ///< weights, and what the widest layer works on without gradients
-  double training_bytes;  ///< weights, gradients, AdamW's two moments, activations, and what layers
-                          ///< keep in their workspace
+  double forward_flops;      ///< per sample: matrix products, attention and convolution; 2 per
+                             ///< multiply-add. Norms, softmax and GELU are left out.
+  double training_flops;     ///< per sample: forward and twice as much for backward
+  double weight_bytes;       ///< float32
+  double evaluation_bytes;   ///< weights, and what the widest layer works on without gradients
+  double training_bytes;     ///< weights, gradients, AdamW's two moments, activations, what layers
+                             ///< keep in their workspace, and accumulators
+  double accumulator_bytes;  ///< of those, the sums that a layer's matrices per offset are added
+                             ///< in; one layer after the other uses the same
 };
 
 /// `batch` is the number of samples of the training step.

@@ -13,17 +13,19 @@ namespace translution {
 namespace {
 
 using kernels::RelativePasses;
-using kernels::SlotPlan;
 
-// x [rows,cols] -> [cols,rows], as T and in memory.
+// x [parts,rows,cols] -> [parts,cols,rows], as T and in memory.
 template <typename T>
-at::Tensor turned(const at::Tensor& x, int64_t rows, int64_t cols) {
+at::Tensor turned(const at::Tensor& x, int64_t parts, int64_t rows, int64_t cols) {
   const auto& ops = kernels::row_ops<T>();
-  auto out = large_empty({cols, rows}, x.options());
-  at::parallel_for(0, cols, 256, [&](int64_t begin, int64_t end) {
-    ops.transpose(data<T>(x) + begin, rows, cols, end - begin, 1, 0, data<T>(out) + begin * rows,
-                  rows);
-  });
+  auto out = large_empty({parts, cols, rows}, x.options());
+  for (int64_t part = 0; part < parts; ++part) {
+    const T* from = data<T>(x) + part * rows * cols;
+    T* to = data<T>(out) + part * rows * cols;
+    at::parallel_for(0, cols, 256, [&](int64_t begin, int64_t end) {
+      ops.transpose(from + begin, rows, cols, end - begin, 1, 0, to + begin * rows, rows);
+    });
+  }
   return out;
 }
 
@@ -32,152 +34,175 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
          a.strides() == b.strides();
 }
 
-template <typename T>
-T* zeros_of(const at::Tensor& shards, int shard) {
-  const int64_t count = shards.numel() / SlotPlan::kShards;
-  return std::fill_n(data<T>(shards) + shard * count, count, T(0)) - count;
-}
-
-// The sum of the shards' accumulators, always in the same order: [shards, …] -> […].
-template <typename T>
-at::Tensor merge(const at::Tensor& shards) {
-  auto sum = shards[0];
-  const int64_t count = sum.numel();
-  const auto& ops = kernels::row_ops<T>();
-  at::parallel_for(0, count, 1 << 14, [&](int64_t begin, int64_t end) {
-    for (int64_t shard = 1; shard < SlotPlan::kShards; ++shard)
-      ops.add(data<T>(shards) + shard * count + begin, end - begin, data<T>(sum) + begin);
-  });
-  return sum;
-}
-
 }  // namespace
 
 template <typename T>
 FusedRelative<T>::FusedRelative(const FusedCall& call)
     : call_(call),
+      plan_(call.pairwise() ? slot_plan(call.setting.runs, call.size.batch, call.relative_width())
+                            : nullptr),
       rel_q_(call.pairwise() ? arrange(call.terms.rel_q) : Features()),
       rel_k_(same(call.terms.rel_q, call.terms.rel_k) ? rel_q_ : arrange(call.terms.rel_k)),
       rel_v_(same(call.terms.rel_k, call.terms.rel_v) ? rel_k_ : arrange(call.terms.rel_v)),
       table_q_(contiguous(call.terms.table_q)),
       table_k_(contiguous(call.terms.table_k)),
-      table_v_(contiguous(call.terms.table_v)) {
-  if (call.pairwise()) plan_ = slot_plan(call.setting.runs, call.size.batch, call.relative_width());
-}
+      table_v_(contiguous(call.terms.table_v)) {}
 
 template <typename T>
 typename FusedRelative<T>::Features FusedRelative<T>::arrange(const at::Tensor& x) const {
   if (!x.defined()) return {};
   const bool beside = call_.batch_last() && call_.needs != 0;
-  return {tokens_first(x), beside ? x.transpose(0, 1).contiguous() : at::Tensor()};
+  return {tokens_first(x, call_.batch_last()), beside ? tokens_first(x, false) : at::Tensor()};
 }
 
-// [B,N,C] -> [N,B,C] or [N,C,B]
+// [B,N,C] -> [parts,N,b,C], or [parts,N,C,b] with the samples last
 template <typename T>
-at::Tensor FusedRelative<T>::tokens_first(const at::Tensor& x) const {
-  if (!call_.batch_last()) return x.transpose(0, 1).contiguous();
-  const int64_t B = x.size(0), N = x.size(1), C = x.size(2);
-  return turned<T>(x.contiguous(), B, N * C).view({N, C, B});
-}
-
-// and back
-template <typename T>
-at::Tensor FusedRelative<T>::batch_first(const at::Tensor& x) const {
-  if (!call_.batch_last()) return x.transpose(0, 1);
-  const int64_t N = x.size(0), C = x.size(1), B = x.size(2);
-  return turned<T>(x, N * C, B).view({B, N, C});
+at::Tensor FusedRelative<T>::tokens_first(const at::Tensor& x, bool batch_last) const {
+  const int64_t parts = plan_->counts.parts, b = x.size(0) / parts, N = x.size(1), C = x.size(2);
+  if (!batch_last) return x.reshape({parts, b, N, C}).transpose(1, 2).contiguous();
+  return turned<T>(x.contiguous(), parts, b, N * C).view({parts, N, C, b});
 }
 
 template <typename T>
-kernels::Side<T> FusedRelative<T>::side(const Features& features, const at::Tensor& table) const {
-  const int64_t channels = features.x.size(call_.batch_last() ? 1 : 2);
-  return {data<T>(features.x), data<T>(table), channels, table.defined() ? table.size(2) : channels,
-          data<T>(features.rows)};
+kernels::Side<T> FusedRelative<T>::side(const Features& features, const at::Tensor& table,
+                                        int64_t part) const {
+  const auto& x = features.x;
+  const int64_t channels = x.size(call_.batch_last() ? 2 : 3), first = part * x.stride(0);
+  return {data<T>(x) + first, data<T>(table), channels, table.defined() ? table.size(2) : channels,
+          features.rows.defined() ? data<T>(features.rows) + first : nullptr};
 }
 
-// An accumulator for each shard, which fills its own with zeros.
+// The lanes [Nq,N,B,H] or [Nq,N,H,B] from the first sample of a part on.
+template <typename T>
+T* FusedRelative<T>::lanes_of(const at::Tensor& lanes, int64_t part) const {
+  const int64_t sample = part * (call_.size.batch / plan_->counts.parts);
+  return data<T>(lanes) + sample * (call_.batch_last() ? 1 : call_.size.heads);
+}
+
+template <typename T>
+T* FusedRelative<T>::kept_of(const at::Tensor& kept, int64_t part) const {
+  T* const first = data<T>(kept);
+  return first ? first + part * (kept.numel() / plan_->counts.parts) : nullptr;
+}
+
+// Accumulators [sums,parts,N,b,C] or [sums,parts,N,C,b]; who adds to one first clears it.
 template <typename T>
 at::Tensor FusedRelative<T>::new_sums(int64_t tokens, int64_t channels) const {
-  const int64_t B = call_.size.batch;
-  return call_.batch_last() ? large_empty({SlotPlan::kShards, tokens, channels, B}, call_.options)
-                            : large_empty({SlotPlan::kShards, tokens, B, channels}, call_.options);
+  const auto [sums, parts] = plan_->counts;
+  const int64_t b = call_.size.batch / parts;
+  return call_.batch_last() ? large_empty({sums, parts, tokens, channels, b}, call_.options)
+                            : large_empty({sums, parts, tokens, b, channels}, call_.options);
 }
 
 template <typename T>
-template <typename Pass>
-void FusedRelative<T>::for_shards(const Pass& pass) const {
-  const kernels::Sizes sizes{call_.size.batch, call_.size.tokens, call_.size.heads,
-                             call_.batch_last()};
-  parallel_each(SlotPlan::kShards, [&] {
-    return [&, passes = std::make_shared<RelativePasses<T>>(*plan_, sizes)](int64_t shard) {
-      pass(*passes, static_cast<int>(shard));
-    };
+T* FusedRelative<T>::sum_of(const at::Tensor& sums, const Piece& piece, bool clear) const {
+  T* const sum = data<T>(sums) + piece.sum * sums.stride(1);
+  if (clear) std::fill_n(sum, sums.stride(1), T(0));
+  return sum;
+}
+
+// The sum of the accumulators, always in the same order, as [B,N,C].
+template <typename T>
+at::Tensor FusedRelative<T>::merge(const at::Tensor& sums) const {
+  const int64_t count = sums.stride(0);
+  const auto& ops = kernels::row_ops<T>();
+  at::parallel_for(0, count, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t sum = 1; sum < sums.size(0); ++sum)
+      ops.add(data<T>(sums) + sum * count + begin, end - begin, data<T>(sums) + begin);
   });
+  const auto total = sums[0];
+  const int64_t parts = total.size(0), N = total.size(1), B = call_.size.batch;
+  if (call_.batch_last())
+    return turned<T>(total, parts, N * total.size(2), B / parts).view({B, N, total.size(2)});
+  auto out = large_empty({B, N, total.size(3)}, call_.options);
+  out.view({parts, B / parts, N, total.size(3)}).copy_(total.transpose(1, 2));
+  return out;
+}
+
+// All shards with all parts of the batch. Pieces that run at the same time add to different
+// accumulators. Where they also write rows of tables, which belong to shards, there are as many
+// rounds as parts: in each, every part meets another of its accumulator's shards.
+template <typename T>
+template <typename Pass>
+void FusedRelative<T>::for_pieces(bool writes_tables, const Pass& pass) const {
+  const auto [sums, parts] = plan_->counts;
+  const kernels::Sizes sizes{call_.size.batch / parts, call_.size.batch, call_.size.tokens,
+                             call_.size.heads, call_.batch_last()};
+  const int64_t together = writes_tables ? 1 : parts;
+  for (int64_t first = 0; first < parts; first += together)
+    parallel_each(sums * parts, [&, parts = parts] {
+      return [&, parts, passes = std::make_shared<RelativePasses<T>>(*plan_, sizes)](int64_t sum) {
+        const int64_t part = sum % parts;
+        for (int64_t round = first; round < first + together; ++round)
+          pass(*passes,
+               Piece{static_cast<int>(sum - part + (part + round) % parts), part, sum, round == 0});
+      };
+    });
 }
 
 template <typename T>
 at::Tensor FusedRelative<T>::scores(at::Tensor& kept) const {
   auto lanes = call_.new_lanes();
   if (!rel_q_.x.defined()) return lanes.zero_();
-  const auto q = side(rel_q_, table_q_), k = side(rel_k_, table_k_);
-  const int64_t count = kernels::kept_offsets(*plan_, call_.size.batch, q.width).back();
+  const auto q = side(rel_q_, table_q_, 0), k = side(rel_k_, table_k_, 0);
+  const int64_t count = plan_->rows * call_.size.batch * q.width;
   // A number that took few products to make is made again sooner than it is read from memory.
   const bool worth_keeping = std::max(q.channels, k.channels) >= kWideChannels;
   if (worth_keeping && count * static_cast<int64_t>(sizeof(T)) <= call_.setting.workspace)
     kept = large_empty({count}, call_.options);
-  for_shards(
-      [&](auto& passes, int shard) { passes.scores(shard, q, k, data<T>(kept), data<T>(lanes)); });
+  for_pieces(false, [&](auto& passes, const Piece& piece) {
+    passes.scores(piece.shard, side(rel_q_, table_q_, piece.part),
+                  side(rel_k_, table_k_, piece.part), kept_of(kept, piece.part),
+                  lanes_of(lanes, piece.part));
+  });
   return lanes;
 }
 
 template <typename T>
 at::Tensor FusedRelative<T>::values(const at::Tensor& weights) const {
   if (!rel_v_.x.defined()) return at::empty({0}, call_.options);
-  const auto v = side(rel_v_, table_v_);
   const auto lanes = call_.as_lanes(weights).contiguous();
-  auto out = new_sums(call_.size.queries, v.width);
-  for_shards([&](auto& passes, int shard) {
-    passes.values(shard, v, data<T>(lanes), zeros_of<T>(out, shard));
+  auto out = new_sums(call_.size.queries, side(rel_v_, table_v_, 0).width);
+  for_pieces(false, [&](auto& passes, const Piece& piece) {
+    passes.values(piece.shard, side(rel_v_, table_v_, piece.part), lanes_of(lanes, piece.part),
+                  sum_of(out, piece, piece.first));
   });
-  return batch_first(merge<T>(out));
+  return merge(out);
 }
 
 // Room for the gradients of one side, and what becomes of it when all shards are done.
 template <typename T>
 struct FusedRelative<T>::Gradient {
   const FusedRelative& relative;
-  kernels::Side<T> side;
   int term;               // of the features; the table's is the next
-  at::Tensor own;         // accumulator
-  const at::Tensor& sum;  // the accumulator used: `own`, or the one joined with other sides
-  bool first;             // to add to it
+  at::Tensor own;         // accumulators
+  const at::Tensor& sum;  // the accumulators used: `own`, or those joined with other sides
+  bool first;             // to add to them
   at::Tensor dtable;
   std::vector<char> written;
 
   Gradient(const FusedRelative& relative, const Features& features, const at::Tensor& table,
            int term, at::Tensor* joined)
       : relative(relative),
-        side(relative.side(features, table)),
         term(term),
         sum(joined ? *joined : own),
         first(joined ? !joined->defined() : relative.call_.wants(term)) {
-    const FusedCall& call = relative.call_;
-    if (first) (joined ? *joined : own) = relative.new_sums(features.x.size(0), side.channels);
-    if (call.wants(term + 1) && table.defined()) {
+    if (first)
+      (joined ? *joined : own) =
+          relative.new_sums(features.x.size(1), relative.side(features, table, 0).channels);
+    if (relative.call_.wants(term + 1) && table.defined()) {
       dtable = large_empty(table.sizes(), table.options());
       written.assign(table.size(0), 0);
     }
   }
 
-  kernels::SideGradient<T> of(int shard) {
-    T* const dx = first           ? zeros_of<T>(sum, shard)
-                  : sum.defined() ? sum[shard].template data_ptr<T>()
-                                  : nullptr;
+  kernels::SideGradient<T> of(const Piece& piece) {
+    T* const dx = sum.defined() ? relative.sum_of(sum, piece, first && piece.first) : nullptr;
     return {dx, data<T>(dtable), written.data()};
   }
 
   void finish(TermGradients& grads) {
-    if (own.defined()) grads[term] = relative.batch_first(merge<T>(own));
+    if (own.defined()) grads[term] = relative.merge(own);
     for (size_t slot = 0; slot < written.size(); ++slot)
       if (!written[slot]) dtable[static_cast<int64_t>(slot)].zero_();
     grads[term + 1] = dtable;
@@ -190,14 +215,16 @@ at::Tensor FusedRelative<T>::values_backward(const at::Tensor& weights, const at
   auto d_lanes = call_.new_lanes();
   if (!rel_v_.x.defined()) return d_lanes.zero_();
   Gradient dv(*this, rel_v_, table_v_, kRelV, call_.needs & kJoinV ? &joined_ : nullptr);
+  const int64_t width = side(rel_v_, table_v_, 0).width;
   const auto lanes = call_.as_lanes(weights).contiguous();
   const auto d = tokens_first(
-      d_out.defined()
-          ? d_out
-          : at::zeros({call_.size.batch, call_.size.queries, dv.side.width}, call_.options));
-  for_shards([&](auto& passes, int shard) {
-    passes.values_backward(shard, dv.side, data<T>(lanes), data<T>(d), data<T>(d_lanes),
-                           dv.of(shard));
+      d_out.defined() ? d_out
+                      : at::zeros({call_.size.batch, call_.size.queries, width}, call_.options),
+      call_.batch_last());
+  for_pieces(true, [&](auto& passes, const Piece& piece) {
+    passes.values_backward(piece.shard, side(rel_v_, table_v_, piece.part),
+                           lanes_of(lanes, piece.part), data<T>(d) + piece.part * d.stride(0),
+                           lanes_of(d_lanes, piece.part), dv.of(piece));
   });
   dv.finish(grads);
   return d_lanes;
@@ -210,14 +237,15 @@ void FusedRelative<T>::scores_backward(const at::Tensor& d_scores, const at::Ten
     const bool joins = (call_.needs & (kJoinK | kJoinV)) != 0;
     Gradient dq(*this, rel_q_, table_q_, kRelQ, joins ? &joined_ : nullptr);
     Gradient dk(*this, rel_k_, table_k_, kRelK, call_.needs & kJoinK ? &joined_ : nullptr);
-    for_shards([&](auto& passes, int shard) {
-      passes.scores_backward(shard, dq.side, dk.side, data<T>(kept), data<T>(d_scores),
-                             dq.of(shard), dk.of(shard));
+    for_pieces(true, [&](auto& passes, const Piece& piece) {
+      passes.scores_backward(piece.shard, side(rel_q_, table_q_, piece.part),
+                             side(rel_k_, table_k_, piece.part), kept_of(kept, piece.part),
+                             lanes_of(d_scores, piece.part), dq.of(piece), dk.of(piece));
     });
     dq.finish(grads);
     dk.finish(grads);
   }
-  if (joined_.defined()) grads[kRelQ] = batch_first(merge<T>(joined_));
+  if (joined_.defined()) grads[kRelQ] = merge(joined_);
 }
 
 template class FusedRelative<float>;

@@ -26,24 +26,34 @@ class FusedRelative {
 
  private:
   struct Features {
-    at::Tensor x;     // [N,B,C], or [N,C,B] with the samples last
-    at::Tensor rows;  // [N,B,C] beside that, for the gradient of a table
+    at::Tensor x;     // [parts,N,b,C], or [parts,N,C,b] with the samples last
+    at::Tensor rows;  // [parts,N,b,C] beside that, for the gradient of a table
+  };
+  // What one thread does at a time.
+  struct Piece {
+    int shard;
+    int64_t part;  // of the batch
+    int64_t sum;   // the accumulator's part that it adds to
+    bool first;    // to add to it
   };
   struct Gradient;
 
   Features arrange(const at::Tensor& x) const;
-  at::Tensor tokens_first(const at::Tensor& x) const;
-  at::Tensor batch_first(const at::Tensor& x) const;
-  kernels::Side<T> side(const Features& features, const at::Tensor& table) const;
+  at::Tensor tokens_first(const at::Tensor& x, bool batch_last) const;
+  kernels::Side<T> side(const Features& features, const at::Tensor& table, int64_t part) const;
+  T* lanes_of(const at::Tensor& lanes, int64_t part) const;
+  T* kept_of(const at::Tensor& kept, int64_t part) const;
   at::Tensor new_sums(int64_t tokens, int64_t channels) const;
+  T* sum_of(const at::Tensor& sums, const Piece& piece, bool clear) const;
+  at::Tensor merge(const at::Tensor& sums) const;
   template <typename Pass>
-  void for_shards(const Pass& pass) const;
+  void for_pieces(bool writes_tables, const Pass& pass) const;
 
   const FusedCall& call_;
+  const std::shared_ptr<const kernels::SlotPlan> plan_;  // null unless pairwise
   const Features rel_q_, rel_k_, rel_v_;
   const at::Tensor table_q_, table_k_, table_v_;  // [M,C,R]
-  std::shared_ptr<const kernels::SlotPlan> plan_;
-  at::Tensor joined_;  // accumulator of the features that are one tensor
+  at::Tensor joined_;                             // accumulator of the features that are one tensor
 };
 
 }  // namespace translution

@@ -113,8 +113,8 @@ std::vector<T> FusedSoftmax<T>::position_less_own(const at::Tensor& p, const at:
   std::vector<T> sums(call_.lane_count() * call_.size.queries);
   for_rows(static_cast<int64_t>(sums.size()), [&](int64_t row) {
     T own;
-    ops.heads.dots(data<T>(d) + row * N, data<T>(p) + row * N, 1, 1, N, &own);
-    ops.heads.dots(data<T>(d) + row * N, data<T>(position_) + row % position_rows * N, 1, 1, N,
+    ops.heads.dots(data<T>(d) + row * N, data<T>(p) + row * N, 1, 1, N, 1, &own);
+    ops.heads.dots(data<T>(d) + row * N, data<T>(position_) + row % position_rows * N, 1, 1, N, 1,
                    &sums[row]);
     sums[row] -= own;
   });

@@ -1,0 +1,63 @@
+// What `translution info` counts for training is enough for a step.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/nn/positions.h"
+#include "tests/support/peak_memory.h"
+#include "translution/models/cost.h"
+#include "translution/models/vit.h"
+
+namespace translution {
+namespace {
+
+// Two layers on 12x12 patches and a class token.
+ModelOptions patch_model(const Position& position, int64_t dim, int64_t heads) {
+  ModelOptions options;
+  options.architecture = {"patches", 2, dim, heads, dim, dim / heads};
+  options.image_size = {24, 24};
+  options.patch_size = 2;
+  options.channels = 1;
+  options.classes = 3;
+  options.position = position;
+  return options;
+}
+
+void expect_enough(const ModelOptions& options, int64_t batch) {
+  const auto cost = model_cost(options, batch);
+  torch::manual_seed(kSeed);
+  ViT model(options);
+  const auto images = torch::randn({batch, 1, 24, 24});
+  const auto drop_gradients = [&] {
+    for (auto& parameter : model->parameters()) parameter.mutable_grad() = torch::Tensor();
+  };
+  const auto step = [&] { model->forward(images).sum().backward(); };
+  step();  // libraries load code and make threads
+  drop_gradients();
+  const double growth = testing::peak_growth(step);
+  if (growth < 0) GTEST_SKIP() << "/proc does not tell the peak of the memory";
+  // The weights were there before, and there are no moments.
+  const double counted = (cost.training_bytes - 3 * cost.weight_bytes) / testing::kMegabyte;
+  std::printf("grew by %.0f MB at most, counted %.0f MB, accumulators %.0f MB\n", growth, counted,
+              cost.accumulator_bytes / testing::kMegabyte);
+  EXPECT_GT(cost.accumulator_bytes, 0);
+  EXPECT_LE(growth, counted);
+}
+
+TEST(StepMemory, OfTranslutionIsWithinWhatIsCounted) {
+  expect_enough(patch_model({}, /*dim=*/96, /*heads=*/2), /*batch=*/4);
+  Position position;
+  position.roles = Roles::parse("qv");
+  expect_enough(patch_model(position, /*dim=*/96, /*heads=*/2), /*batch=*/4);
+}
+
+TEST(StepMemory, OfAlphaIsWithinWhatIsCounted) {
+  Position position;
+  position.method = Method::alpha_translution;
+  position.relative_dim = 32;
+  expect_enough(patch_model(position, /*dim=*/96, /*heads=*/2), /*batch=*/16);
+}
+
+}  // namespace
+}  // namespace translution

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <malloc.h>
+
+#include <fstream>
+#include <string>
+
+#include "translution/ops/large.h"
+
+namespace translution::testing {
+
+constexpr double kMegabyte = 1e6;
+
+/// A field of /proc/self/status, in MB.
+inline double memory_status(const std::string& field) {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    double kilobytes = 0;
+    if (word == field + ":" && file >> kilobytes) return kilobytes * 1024 / kMegabyte;
+  }
+  return -1;
+}
+
+/// By how many MB the work lets the process grow at its peak; below 0 if the system does not tell.
+template <typename Work>
+double peak_growth(Work work) {
+  release_kept_memory();
+  malloc_trim(0);
+  if (!(std::ofstream("/proc/self/clear_refs") << 5).flush()) return -1;  // the peak starts anew
+  const double before = memory_status("VmRSS");
+  work();
+  return memory_status("VmHWM") - before;
+}
+
+}  // namespace translution::testing
