@@ -150,7 +150,7 @@ at::Tensor FusedRelative<T>::scores(at::Tensor& kept) const {
   const bool worth_keeping = std::max(q.channels, k.channels) >= kWideChannels;
   if (worth_keeping && count * static_cast<int64_t>(sizeof(T)) <= call_.setting.workspace)
     kept = large_empty({count}, call_.options);
-  for_pieces(false, [&](auto& passes, const Piece& piece) {
+  for_pieces(/*writes_tables=*/false, [&](auto& passes, const Piece& piece) {
     passes.scores(piece.shard, side(rel_q_, table_q_, piece.part),
                   side(rel_k_, table_k_, piece.part), kept_of(kept, piece.part),
                   lanes_of(lanes, piece.part));
@@ -163,7 +163,7 @@ at::Tensor FusedRelative<T>::values(const at::Tensor& weights) const {
   if (!rel_v_.x.defined()) return at::empty({0}, call_.options);
   const auto lanes = call_.as_lanes(weights).contiguous();
   auto out = new_sums(call_.size.queries, side(rel_v_, table_v_, 0).width);
-  for_pieces(false, [&](auto& passes, const Piece& piece) {
+  for_pieces(/*writes_tables=*/false, [&](auto& passes, const Piece& piece) {
     passes.values(piece.shard, side(rel_v_, table_v_, piece.part), lanes_of(lanes, piece.part),
                   sum_of(out, piece, piece.first));
   });
@@ -221,7 +221,7 @@ at::Tensor FusedRelative<T>::values_backward(const at::Tensor& weights, const at
       d_out.defined() ? d_out
                       : at::zeros({call_.size.batch, call_.size.queries, width}, call_.options),
       call_.batch_last());
-  for_pieces(true, [&](auto& passes, const Piece& piece) {
+  for_pieces(/*writes_tables=*/true, [&](auto& passes, const Piece& piece) {
     passes.values_backward(piece.shard, side(rel_v_, table_v_, piece.part),
                            lanes_of(lanes, piece.part), data<T>(d) + piece.part * d.stride(0),
                            lanes_of(d_lanes, piece.part), dv.of(piece));
@@ -237,7 +237,7 @@ void FusedRelative<T>::scores_backward(const at::Tensor& d_scores, const at::Ten
     const bool joins = (call_.needs & (kJoinK | kJoinV)) != 0;
     Gradient dq(*this, rel_q_, table_q_, kRelQ, joins ? &joined_ : nullptr);
     Gradient dk(*this, rel_k_, table_k_, kRelK, call_.needs & kJoinK ? &joined_ : nullptr);
-    for_pieces(true, [&](auto& passes, const Piece& piece) {
+    for_pieces(/*writes_tables=*/true, [&](auto& passes, const Piece& piece) {
       passes.scores_backward(piece.shard, side(rel_q_, table_q_, piece.part),
                              side(rel_k_, table_k_, piece.part), kept_of(kept, piece.part),
                              lanes_of(d_scores, piece.part), dq.of(piece), dk.of(piece));
