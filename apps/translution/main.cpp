@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "commands.h"
+#include "instruction_sets.h"
 #include "memory_check.h"
 #include "signals.h"
 #include "translution/core/error.h"
@@ -205,7 +206,7 @@ void refuse_empty_values(int argc, char** argv) {
 void set_up(CLI::App& program) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.set_help_flag("-h,--help", "print this help");
-  program.set_version_flag("--version", versions(), "print the versions of program and LibTorch");
+  program.set_version_flag("--version", versions(), "print versions and instruction sets");
   program.footer(kProgramExamples);
   program.require_subcommand(0, 1);
   for (const auto add : {add_list, add_info, add_train, add_eval, add_predict, add_generate,
@@ -226,15 +227,13 @@ int parse_and_run(CLI::App& program, int argc, char** argv) {
     fmt::print("{}", program.help());
     return 0;
   } catch (const CLI::CallForVersion&) {
-    fmt::print("{}\n", versions());
+    fmt::print("{}\n{}", versions(), describe(instruction_sets()));
     return 0;
   } catch (const CLI::ExtrasError&) {
     return fail(kUsage, describe_extra(program));
   } catch (const CLI::ArgumentMismatch& error) {
     return fail(kUsage, describe_mismatch(program, error.what()));
   } catch (const CLI::ParseError& error) {
-    return fail(kUsage, error.what());
-  } catch (const std::invalid_argument& error) {
     return fail(kUsage, error.what());
   }
 }
@@ -257,6 +256,8 @@ int run(int argc, char** argv) {
     return code;
   } catch (const Stopped& error) {
     return fail(error.exit_code(), error.what());
+  } catch (const std::invalid_argument& error) {
+    return fail(kUsage, error.what());
   } catch (const std::exception& error) {
     const std::string memory = describe_memory_error(error), message = error.what();
     if (!memory.empty()) return fail(kFailure, memory);

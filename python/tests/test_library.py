@@ -106,3 +106,48 @@ def test_some_other_file(run_python, tmp_path):
     path.write_bytes(b"")
     text = message(run_python(IMPORT, check=False, TRANSLUTION_LIBRARY=str(path)))
     assert "is empty" in text
+
+
+# ONEDNN_MAX_CPU_ISA, as C sees it and oneDNN reads it.
+SHOW_LIMIT = """
+import ctypes
+getenv = ctypes.CDLL(None).getenv
+getenv.restype = ctypes.c_char_p
+print((getenv(b"ONEDNN_MAX_CPU_ISA") or b"").decode())
+"""
+AFTER = "import translution\nfrom translution._library import limit_onednn\n"
+
+
+def limited(run_python, call, **variables):
+    unset = dict(ONEDNN_MAX_CPU_ISA=None, DNNL_MAX_CPU_ISA=None)
+    result = run_python(AFTER + call + SHOW_LIMIT, **{**unset, **variables})
+    return result.stdout.strip(), result.stderr
+
+
+def test_onednn_inside_torch_is_limited(run_python):
+    """Where the machine hides the tiles of AMX; the first argument is what the library found."""
+    value, warning = limited(run_python, "limit_onednn('ours_only', False)")
+    assert (value, warning) == ("AVX512_CORE_BF16", "")
+    value, warning = limited(run_python, "limit_onednn('ours_only', True)")
+    assert value == "AVX512_CORE_BF16"
+    assert "RuntimeWarning: translution: CPUID shows AMX but hides leaf 0x1D" in warning
+    value, warning = limited(run_python, "limit_onednn('too_late', False)")
+    assert value == "" and "set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16" in warning
+
+
+def test_onednn_is_left_alone_otherwise(run_python):
+    for limit in ("not_needed", "users_choice", "set"):
+        assert limited(run_python, f"limit_onednn('{limit}', True)") == ("", "")
+    own = dict(ONEDNN_MAX_CPU_ISA="AVX2")
+    assert limited(run_python, "", **own) == ("AVX2", "")
+
+
+def test_the_library_knows_the_limit_of_onednn():
+    known = ("not_needed", "users_choice", "set", "ours_only", "too_late")
+    assert torch.ops.translution.onednn_limit() in known
+
+
+def test_bfloat16_products_after_the_import(run_python):
+    """On machines that hide the tiles this ended in an illegal instruction."""
+    code = "import translution, torch\nx = torch.ones(64, 64).bfloat16()\nprint((x @ x).sum().item())"
+    assert run_python(code).stdout.strip() == "262144.0"

@@ -7,10 +7,13 @@ import os
 import re
 import sys
 import sysconfig
+import warnings
 from pathlib import Path
 from typing import Iterator, List, NamedTuple
 
-import torch
+_TORCH_CAME_FIRST = "torch" in sys.modules
+
+import torch  # noqa: E402
 
 NAME = "libtranslution.so"
 VARIABLE = "TRANSLUTION_LIBRARY"
@@ -125,6 +128,20 @@ def use_all_cores() -> None:
         torch.set_num_threads(torch.ops.translution.usable_cores())
 
 
+def limit_onednn(limit: str, torch_came_first: bool) -> None:
+    """Keeps oneDNN from using AMX on machines that do not say how to configure its tiles, where a
+    product of bfloat16 ends in an illegal instruction. `limit`: what the library did when it was
+    loaded. A oneDNN inside PyTorch reads the variable at its first product."""
+    if limit == "ours_only":
+        os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+    if limit == "too_late" or (limit == "ours_only" and torch_came_first):
+        warnings.warn("translution: CPUID shows AMX but hides leaf 0x1D, and products that PyTorch "
+                      "made before this import let oneDNN use AMX: bfloat16 may end in an illegal "
+                      "instruction; import translution first, or set "
+                      "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16", RuntimeWarning, stacklevel=2)
+
+
 PATH = find_library()
 BUILT = load(PATH)
+limit_onednn(torch.ops.translution.onednn_limit(), _TORCH_CAME_FIRST)
 use_all_cores()

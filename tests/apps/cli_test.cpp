@@ -5,6 +5,7 @@
 
 #include "tests/apps/program.h"
 #include "tests/support/process.h"
+#include "translution/core/cpu_info.h"
 #include "translution/paper/tables.h"
 
 namespace translution {
@@ -235,8 +236,32 @@ TEST(Help, GoesToStandardErrorWithoutACommand) {
 }
 
 TEST(Version, NamesProgramAndLibTorch) {
-  EXPECT_THAT(output_of("--version"), ::testing::MatchesRegex("translution 0\\.1\\.0 \\(LibTorch "
-                                                              "[0-9.]+.*\\)\n"));
+  const auto lines = lines_with(output_of("--version"), "");
+  EXPECT_THAT(lines.front(),
+              ::testing::MatchesRegex("translution 0\\.1\\.0 \\(LibTorch [0-9.]+.*\\)"));
+}
+
+TEST(Version, NamesTheInstructionSets) {
+  const std::string scalar = run("--version", "TRANSLUTION_ISA=scalar").out;
+  EXPECT_THAT(scalar, HasSubstr("\nrow operations: scalar\n"));
+  for (const Isa isa : available_isas()) {
+    if (isa == Isa::scalar) continue;
+    EXPECT_THAT(scalar, HasSubstr(join("\nnot used: ", name_of(kIsas, isa),
+                                       " (TRANSLUTION_ISA=scalar)\n")));
+  }
+  EXPECT_EQ(lines_with(scalar, "not used: amx (").size(), 1u);
+}
+
+TEST(Version, LeavesTheLimitOfOnednnToTheUser) {
+  if (output_of("--version").find("oneDNN") == std::string::npos) GTEST_SKIP() << "built without";
+  for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
+    EXPECT_THAT(run("--version", join(variable, "=SSE41")).out, HasSubstr("oneDNN up to sse41\n"));
+}
+
+TEST(Version, RefusesAnUnknownInstructionSet) {
+  const auto outcome = run("--version", "TRANSLUTION_ISA=neon");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("unknown TRANSLUTION_ISA 'neon'"));
 }
 
 // --------------------------------------------------------------------------------- errors

@@ -20,7 +20,7 @@ done
 [ ! -e "$stage/include/translution/kernels" ] || fail "headers of kernels are installed"
 
 echo "libraries: shared with a version, and an archive"
-version=$("$stage/bin/translution" --version | cut -d' ' -f2)
+version=$("$stage/bin/translution" --version | sed -n '1s/translution \([^ ]*\) .*/\1/p')
 for name in translution translution_train; do
   expect "SONAME +lib$name.so.${version%.*}\$" "$(objdump -p "$lib/lib$name.so")"
   [ -f "$lib/lib$name.so.$version" ] || fail "lib$name.so.$version is missing"

@@ -2,11 +2,38 @@
 
 #include <sched.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
 
 namespace translution {
+namespace {
+
+#if defined(__x86_64__)
+struct CpuidLeaf {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+// Zeros for a leaf above the highest: the processor would answer with another one.
+CpuidLeaf read_leaf(uint32_t leaf, uint32_t part) {
+  CpuidLeaf values;
+  __get_cpuid_count(leaf, part, &values.eax, &values.ebx, &values.ecx, &values.edx);
+  return values;
+}
+
+uint64_t read_xcr0() {
+  constexpr uint32_t kHasXgetbv = 1u << 27;
+  if (!(read_leaf(1, 0).ecx & kHasXgetbv)) return 0;
+  uint32_t low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t{high} << 32 | low;
+}
+#endif
+
+}  // namespace
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> isas{Isa::scalar};
@@ -30,6 +57,29 @@ Isa chosen_isa() {
     return isa;
   }();
   return chosen;
+}
+
+TileInfo read_tile_info() {
+  TileInfo info;
+#if defined(__x86_64__)
+  const auto palette = read_leaf(0x1D, 1);
+  info.features = read_leaf(7, 0).edx;
+  info.palettes = read_leaf(0x1D, 0).eax;
+  info.tiles = palette.ebx;
+  info.rows = palette.ecx;
+  info.enabled = read_xcr0();
+#endif
+  return info;
+}
+
+Amx amx_support(const TileInfo& info) {
+  constexpr uint32_t kFeatures = 1u << 22 | 1u << 24 | 1u << 25;
+  constexpr uint64_t kEnabled = 3u << 17;
+  if (!(info.features & kFeatures)) return Amx::absent;
+  if ((info.enabled & kEnabled) != kEnabled) return Amx::disabled;
+  const uint32_t count = info.tiles >> 16, row_bytes = info.tiles & 0xFFFF;
+  const uint32_t rows = info.rows & 0xFFFF;
+  return info.palettes > 0 && count > 0 && row_bytes > 0 && rows > 0 ? Amx::usable : Amx::hidden;
 }
 
 int usable_cores() {

@@ -16,6 +16,7 @@
 #include "translution/models/settings.h"
 #include "translution/nn/attend.h"
 #include "translution/ops/compat.h"
+#include "translution/ops/onednn_limit.h"
 
 namespace translution {
 
@@ -31,6 +32,8 @@ using Tensors = c10::Dict<std::string, at::Tensor>;
 std::string build_info() { return kBuiltFor + std::string("@(#)").size(); }
 
 int64_t cores() { return usable_cores(); }
+
+std::string limit_of_onednn() { return name_of(kOnednnLimits, onednn_limit()); }
 
 // --- models
 
@@ -167,6 +170,7 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def("require_shapes(str family, str options, Dict(str, Tensor) tensors, str where) -> ()",
         require_shapes_op);
   m.def("require_finite(Dict(str, Tensor) tensors, str where) -> ()", require_finite_op);
+  m.def("onednn_limit() -> str", limit_of_onednn);
   m.def("method_names() -> str[]", method_names);
   m.def("model_names() -> str[]", model_names);
   m.def("model_options(str family, str options) -> str", model_options);

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "translution/ops/onednn_limit.h"
+
+namespace translution::cli {
+
+/// What decides which instruction sets are used.
+struct InstructionSets {
+  std::vector<Isa> available;  ///< weakest first
+  Isa chosen = Isa::scalar;    ///< for row operations
+  std::string onednn;          ///< the most that oneDNN uses; empty in a build without it
+  Amx amx = Amx::absent;
+  std::string users_onednn_limit;  ///< "ONEDNN_MAX_CPU_ISA=AVX2", or empty
+};
+
+InstructionSets instruction_sets();
+
+/// A few lines for people: which sets are used, and why one is not.
+std::string describe(const InstructionSets& sets);
+
+}  // namespace translution::cli
