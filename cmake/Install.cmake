@@ -21,8 +21,8 @@ install(DIRECTORY translution COMPONENT development DESTINATION ${CMAKE_INSTALL_
   FILES_MATCHING PATTERN "*.h"
   PATTERN "kernels" EXCLUDE
   REGEX "ops/(attention_.*|check|implementation|large|pair_groups|parallel)\\.h" EXCLUDE
-  REGEX "ops/(plan_cache|project_cpu|relative_side)\\.h" EXCLUDE
-  REGEX "nn/linear\\.h" EXCLUDE
+  REGEX "ops/(pieces|plan_cache|project_cpu|relative_side)\\.h" EXCLUDE
+  REGEX "nn/(linear|norm)\\.h" EXCLUDE
   REGEX "data/(digit_shapes|gunzip|wide)\\.h" EXCLUDE
   REGEX "io/(disk|strict_json|write_fault)\\.h" EXCLUDE
   REGEX "report/report_parts\\.h" EXCLUDE)

@@ -31,6 +31,40 @@ def case(request, cases):
     return Case(cases / f"{request.param}.safetensors")
 
 
+OPTIONS = dict(depth=1, dim=84, heads=2, dim_head=24, mlp_dim=516, method="alpha_translution",
+               dropout=0.1, gelu="tanh")
+
+
+@pytest.mark.parametrize("family", ["vit", "vit_mean", "gpt"])
+def test_any_number_of_threads_trains_the_same_model(family):
+    """The sizes are such that PyTorch cuts its own calls by the number of threads."""
+    before, results = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            torch.manual_seed(7)
+            if family == "gpt":
+                model = translution.GPT(length=26, vocabulary=129, **OPTIONS)
+                input, target = torch.randint(129, (16, 26)), torch.randint(129, (16 * 26,))
+            else:
+                pooling = "mean" if family == "vit_mean" else "cls"
+                model = translution.ViT(image_size=20, patch_size=4, classes=11, pooling=pooling,
+                                        input_embedding=True, **OPTIONS)
+                input, target = torch.randn(16, 3, 20, 20), torch.randint(11, (16,))
+            optimizer = translution.AdamW(model.parameters(), clip=0.5)
+            for _ in range(4):
+                optimizer.zero_grad()
+                logits = model(input).flatten(0, -2)
+                torch.nn.functional.cross_entropy(logits, target).backward()
+                optimizer.step()
+            results.append([logits.detach(), *(p.grad for p in model.parameters()),
+                            *model.state_dict().values()])
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other))
+
+
 def test_every_case_is_compared(cases):
     assert sorted(path.stem for path in cases.iterdir()) == sorted(CASES)
 

@@ -17,6 +17,7 @@ from .block import Backbone, Block, FeedForward
 from .checkpoint import load_model, load_weights, save_weights
 from .gpt import GPT
 from .linear import Linear
+from .norm import LayerNorm
 from .vit import ViT
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __all__ = [
     "Block",
     "FeedForward",
     "GPT",
+    "LayerNorm",
     "LibraryError",
     "Linear",
     "LoRTranslution",

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ._model import Model
 from .attention import Attention
 from .gpt import GPT
+from .norm import LayerNorm
 from .vit import ViT
 
 _MODELS = {"vit": ViT, "gpt": GPT}
@@ -44,7 +45,7 @@ class NormedAttention(nn.Sequential):
     """A layer as the authors' code has it: a norm, then attention."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(OrderedDict(norm=nn.LayerNorm(options["dim"]),
+        super().__init__(OrderedDict(norm=LayerNorm(options["dim"]),
                                      attention=Attention(**options)))
 
 

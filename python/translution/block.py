@@ -6,10 +6,10 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from .attention import Attention
 from .linear import Linear
+from .norm import LayerNorm
 
 
 class FeedForward(nn.Module):
@@ -18,13 +18,14 @@ class FeedForward(nn.Module):
     def __init__(self, dim: int, hidden: int, dropout: float = 0.0, gelu: str = "exact",
                  **factory: Any) -> None:
         super().__init__()
-        self._approximate = "tanh" if gelu == "tanh" else "none"
+        self._tanh = gelu == "tanh"
         self.up = Linear(dim, hidden, **factory)
         self.down = Linear(hidden, dim, **factory)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.down(self.dropout(F.gelu(self.up(x), approximate=self._approximate))))
+        hidden = torch.ops.translution.gelu(self.up(x), self._tanh)
+        return self.dropout(self.down(self.dropout(hidden)))
 
 
 class Block(nn.Module):
@@ -34,8 +35,8 @@ class Block(nn.Module):
                  gelu: str = "exact", norm_eps: float = 1e-5, **factory: Any) -> None:
         super().__init__()
         dim = attention["dim"]
-        self.norm1 = nn.LayerNorm(dim, norm_eps, **factory)
-        self.norm2 = nn.LayerNorm(dim, norm_eps, **factory)
+        self.norm1 = LayerNorm(dim, norm_eps, **factory)
+        self.norm2 = LayerNorm(dim, norm_eps, **factory)
         self.attention = Attention(**attention, **factory)
         self.mlp = FeedForward(dim, mlp_dim, dropout, gelu, **factory)
         self.dropout = nn.Dropout(dropout)
@@ -62,7 +63,7 @@ class Backbone(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(
             Block(attention, mlp_dim, dropout, gelu, norm_eps, **factory) for attention in layers)
-        self.norm = nn.LayerNorm(layers[0]["dim"], norm_eps, **factory)
+        self.norm = LayerNorm(layers[0]["dim"], norm_eps, **factory)
 
     def forward(self, x: Tensor, rows: Optional[Tensor] = None) -> Tensor:
         """`rows`: the tokens that the caller reads; the last block computes only those."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ._model import Model
 from .block import Backbone, start_vectors
 from .linear import Linear
+from .norm import LayerNorm
 
 
 class GPT(Model):
@@ -41,7 +42,7 @@ class GPT(Model):
         self.dropout = nn.Dropout(o["dropout"])
         self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], o["gelu"],
                                  o["norm_eps"], **factory)
-        self.head_norm = nn.LayerNorm(o["dim"], o["norm_eps"], **factory) if o["extra_norms"] else None
+        self.head_norm = LayerNorm(o["dim"], o["norm_eps"], **factory) if o["extra_norms"] else None
         self.head = Linear(o["dim"], o["vocabulary"], bias=False, **factory)
 
     def embed(self, input: Tensor) -> Tensor:
@@ -52,7 +53,8 @@ class GPT(Model):
                              f"{list(input.shape)}")
         x = self.token_embedding(input)  # [B, n, dim]
         if self.position_embedding is not None:
-            x = x + self.position_embedding[:input.shape[1]]
+            positions = self.position_embedding[:input.shape[1]]
+            x = torch.ops.translution.add_shared(x, positions)
         return self.dropout(x)
 
     def forward(self, tokens: Tensor, rows: Optional[Tensor] = None) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ._model import Model
 from .block import Backbone, start_vectors
 from .linear import Linear
+from .norm import LayerNorm
 
 
 class ViT(Model):
@@ -43,10 +44,10 @@ class ViT(Model):
         patch_dim = o["channels"] * o["patch_size"] ** 2
         self.patch_norm = self.embed_norm = None
         if o["extra_norms"]:
-            self.patch_norm = nn.LayerNorm(patch_dim, o["norm_eps"], **factory)
+            self.patch_norm = LayerNorm(patch_dim, o["norm_eps"], **factory)
         self.patch_embed = Linear(patch_dim, o["dim"], **factory)
         if o["extra_norms"]:
-            self.embed_norm = nn.LayerNorm(o["dim"], o["norm_eps"], **factory)
+            self.embed_norm = LayerNorm(o["dim"], o["norm_eps"], **factory)
         self.cls_token: Optional[nn.Parameter] = None
         if self.plan["cls"]:
             self.cls_token = start_vectors([o["dim"]], o["init"], device, dtype)
@@ -70,7 +71,7 @@ class ViT(Model):
         if (input.dtype, input.device) != (weight.dtype, weight.device):
             raise ValueError(f"ViT: the images are {input.dtype} on {input.device}, the model is "
                              f"{weight.dtype} on {weight.device}; convert or move one of them")
-        B, P = input.shape[0], o["patch_size"]
+        ops, B, P = torch.ops.translution, input.shape[0], o["patch_size"]
         patches = input.reshape(B, o["channels"], rows, P, cols, P)
         patches = patches.permute(0, 2, 4, 3, 5, 1)  # [B, rows, cols, P, P, channels]
         tokens = patches.reshape(B, rows * cols, -1)
@@ -80,14 +81,16 @@ class ViT(Model):
         if self.embed_norm is not None:
             tokens = self.embed_norm(tokens)
         if self.cls_token is not None:
-            tokens = torch.cat([self.cls_token.expand(B, 1, -1), tokens], 1)  # [B, N, dim]
+            cls = ops.add_shared(tokens.new_zeros(B, 1, o["dim"]), self.cls_token.unsqueeze(0))
+            tokens = torch.cat([cls, tokens], 1)  # [B, N, dim]
         if self.position_embedding is not None:
-            tokens = tokens + self.position_embedding
+            tokens = ops.add_shared(tokens, self.position_embedding)
         return self.dropout(tokens)
 
     def forward(self, image: Tensor) -> Tensor:
         tokens = self.embed(image)
         if self.cls_token is None:
-            return self.head(self.backbone(tokens).mean(1))
+            sums = torch.ops.translution.sum_first(self.backbone(tokens).transpose(0, 1))
+            return self.head(sums / tokens.shape[1])
         cls_row = torch.zeros(1, dtype=torch.long)
         return self.head(self.backbone(tokens, cls_row)[:, 0])

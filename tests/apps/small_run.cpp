@@ -37,8 +37,8 @@ struct Undisturbed {
 };
 
 bool depends_on_time(const std::string& name) {
-  return name == "samples_per_s" || name == "gflops" || name == "share_of_sgemm" ||
-         name == "input_share" || name == "resident_mib";
+  return name == "samples_per_s" || name == "tokens_per_s" || name == "gflops" ||
+         name == "share_of_sgemm" || name == "input_share" || name == "resident_mib";
 }
 
 }  // namespace

@@ -58,6 +58,13 @@ struct RowOps {
   T (*log_sum_exp)(const T* x, int64_t n);
   /// out[i] = (exp(x[i] - log_sum) - less) * scale, where no x is above log_sum.
   void (*softmax_minus)(const T* x, T log_sum, T less, T scale, int64_t n, T* out);
+  /// Each row less its mean, over its deviation, times weight plus bias:
+  ///   out[r,:] = (x[r,:] - mean_r) / sqrt(variance_r + eps) * weight + bias
+  void (*layer_norm)(const T* x, const T* weight, const T* bias, double eps, int64_t rows,
+                     int64_t n, T* out);
+  /// Its gradients: dx, and those of weight and bias, which are added to what is there.
+  void (*layer_norm_backward)(const T* d, const T* x, const T* weight, double eps, int64_t rows,
+                              int64_t n, T* dx, T* dweight, T* dbias);
   /// out [cols, rows] = beta * out + alpha * the transpose of x [rows, cols].
   void (*transpose)(const T* x, int64_t rows, int64_t ldx, int64_t cols, T alpha, T beta, T* out,
                     int64_t ldout);

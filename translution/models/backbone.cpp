@@ -1,5 +1,7 @@
 #include "translution/models/backbone.h"
 
+#include "translution/nn/norm.h"
+
 namespace translution {
 
 BackboneImpl::BackboneImpl(const ModelOptions& options) {
@@ -15,7 +17,7 @@ torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows) 
     const bool last = layer + 1 == blocks->size();
     x = blocks->at<BlockImpl>(layer).forward(x, last ? rows : torch::Tensor());
   }
-  return norm(x);
+  return normalise(norm, x);
 }
 
 std::vector<torch::Tensor> BackboneImpl::attention_maps(torch::Tensor x) {

@@ -7,6 +7,7 @@
 #include "translution/core/error.h"
 #include "translution/core/random.h"
 #include "translution/nn/linear.h"
+#include "translution/nn/norm.h"
 
 namespace translution {
 namespace {
@@ -173,7 +174,7 @@ torch::Tensor Generator::run_blocks(torch::Tensor x) {
     x = run_block(layer, first, count);
   }
   cached_ = count;
-  return model_->logits(model_->backbone->norm(x));
+  return model_->logits(normalise(model_->backbone->norm, x));
 }
 
 torch::Tensor Generator::run_block(size_t layer, int64_t first, int64_t count) {

@@ -1,6 +1,8 @@
 #include "translution/models/gpt.h"
 
 #include "translution/nn/linear.h"
+#include "translution/nn/norm.h"
+#include "translution/ops/fixed_sum.h"
 
 namespace translution {
 namespace {
@@ -43,12 +45,13 @@ torch::Tensor GPTImpl::embed(const torch::Tensor& tokens) {
               "; move one of them");
   check_vocabulary(tokens, options.vocabulary);
   auto x = token_embedding(tokens);  // [B,n,dim]
-  if (position_embedding.defined()) x = x + position_embedding.narrow(0, 0, tokens.size(1));
+  if (position_embedding.defined())
+    x = add_shared(x, position_embedding.narrow(0, 0, tokens.size(1)));
   return dropout(x);
 }
 
 torch::Tensor GPTImpl::logits(const torch::Tensor& features) {
-  return multiply(head, head_norm ? head_norm(features) : features);
+  return multiply(head, head_norm ? normalise(head_norm, features) : features);
 }
 
 torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const torch::Tensor& rows) {

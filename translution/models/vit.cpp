@@ -1,6 +1,8 @@
 #include "translution/models/vit.h"
 
 #include "translution/nn/linear.h"
+#include "translution/nn/norm.h"
+#include "translution/ops/fixed_sum.h"
 
 namespace translution {
 ViTImpl::ViTImpl(const ModelOptions& o) : options(o) {
@@ -37,18 +39,21 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
   auto patches = image.reshape({B, options.channels, rows, P, cols, P})
                      .permute({0, 2, 4, 3, 5, 1})  // [B,rows,cols,P,P,channels]
                      .reshape({B, rows * cols, P * P * options.channels});
-  if (patch_norm) patches = patch_norm(patches);
+  if (patch_norm) patches = normalise(patch_norm, patches);
   auto tokens = multiply(patch_embed, patches);  // [B,rows*cols,dim]
-  if (embed_norm) tokens = embed_norm(tokens);
-  if (cls_token.defined())
-    tokens = torch::cat({cls_token.expand({B, 1, -1}), tokens}, 1);  // [B,N,dim]
-  if (position_embedding.defined()) tokens = tokens + position_embedding;
+  if (embed_norm) tokens = normalise(embed_norm, tokens);
+  if (cls_token.defined()) {
+    const auto zeros = torch::zeros({B, 1, tokens.size(2)}, tokens.options());
+    tokens = torch::cat({add_shared(zeros, cls_token.unsqueeze(0)), tokens}, 1);  // [B,N,dim]
+  }
+  if (position_embedding.defined()) tokens = add_shared(tokens, position_embedding);
   return dropout(tokens);
 }
 
 torch::Tensor ViTImpl::forward(const torch::Tensor& image) {
   const auto tokens = embed(image);
-  if (options.pooling == Pooling::mean) return multiply(head, backbone(tokens).mean(1));
+  if (options.pooling == Pooling::mean)
+    return multiply(head, sum_first(backbone(tokens).transpose(0, 1)) / tokens.size(1));
   const auto cls_row = torch::zeros({1}, torch::kLong);
   return multiply(head, backbone(tokens, cls_row).select(1, 0));
 }

@@ -1,6 +1,7 @@
 #include "translution/nn/attend.h"
 
 #include "translution/ops/convolution.h"
+#include "translution/ops/project.h"
 #include "translution/ops/rotary.h"
 #include "translution/ops/runs.h"
 
@@ -110,7 +111,8 @@ Attended attend(const at::Tensor& x, const Position& position, const WeightOf& w
       weight("gate"),        {weight("query_bias"), weight("key_bias"), weight("value_bias")}};
   if (terms.gate.defined()) {
     const auto scores = weight("position_weight");
-    terms.position = position_features.to(scores.options().requires_grad(false)).mm(scores);
+    terms.position =
+        project(position_features.to(scores.options().requires_grad(false)), {scores})[0];
   }
   return self_attention(x, shared, terms, call);
 }

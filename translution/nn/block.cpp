@@ -2,6 +2,8 @@
 
 #include "translution/core/error.h"
 #include "translution/nn/linear.h"
+#include "translution/nn/norm.h"
+#include "translution/ops/gelu.h"
 
 namespace translution {
 namespace {
@@ -29,7 +31,7 @@ FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& 
       gelu_(style.gelu) {}
 
 torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
-  const auto hidden = torch::gelu(multiply(up, x), gelu_ == Gelu::tanh ? "tanh" : "none");
+  const auto hidden = gelu(multiply(up, x), gelu_ == Gelu::tanh);
   return dropout(multiply(down, dropout(hidden)));
 }
 
@@ -44,22 +46,22 @@ torch::Tensor BlockImpl::finish(const torch::Tensor& x, const torch::Tensor& row
                                 const torch::Tensor& attended) {
   const auto kept = rows.defined() ? x.index_select(1, rows.to(x.device())) : x;
   const auto y = kept + dropout(attended);
-  return y + mlp(norm2(y));
+  return y + mlp(normalise(norm2, y));
 }
 
 torch::Tensor BlockImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
-  return finish(x, rows, attention(norm1(x), rows));
+  return finish(x, rows, attention(normalise(norm1, x), rows));
 }
 
 torch::Tensor BlockImpl::forward_last(const torch::Tensor& x, Lookahead& lookahead) {
-  const auto gathered = lookahead.gather(norm1(x)[0]).view({1, 1, -1});
+  const auto gathered = lookahead.gather(normalise(norm1, x)[0]).view({1, 1, -1});
   const auto last = torch::tensor({x.size(1) - 1}, torch::kLong);
   return finish(x, last, multiply(attention->out, gathered));
 }
 
 std::pair<torch::Tensor, torch::Tensor> BlockImpl::forward_with_map(const torch::Tensor& x,
                                                                     const torch::Tensor& rows) {
-  const auto [attended, map] = attention->forward_with_map(norm1(x), rows);
+  const auto [attended, map] = attention->forward_with_map(normalise(norm1, x), rows);
   return {finish(x, rows, attended), map};
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "translution/kernels/row_ops.h"
+#include "translution/ops/fixed_sum.h"
 
 namespace translution {
 namespace {
@@ -136,7 +137,7 @@ void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
     grads[kGate] = (sums * gate * (1 - gate)).to(call_.options);
   }
   if (!call_.wants(kPosition)) return;
-  auto by_pair = d.sum(0).mul_(gate.view({-1, 1, 1}));  // [H,Nq,N]
+  auto by_pair = fixed_sum(d).mul_(gate.view({-1, 1, 1}));  // [H,Nq,N]
   for_rows(size.heads * size.queries, [&](int64_t row) {
     ops.softmax_row_backward(data<T>(position_) + row * size.tokens,
                              data<T>(by_pair) + row * size.tokens, size.tokens, 1);
@@ -162,7 +163,7 @@ void FusedSoftmax<T>::on_maps_backward(const at::Tensor& p, at::Tensor& d,
                              data<T>(scales)[row / size.queries % size.heads]);
   });
   if (!terms.bias.defined()) return;
-  if (call_.wants(kBias)) grads[kBias] = sum_by_slot(d.sum(0), terms.bias);
+  if (call_.wants(kBias)) grads[kBias] = sum_by_slot(fixed_sum(d), terms.bias);
   d.mul_(call_.setting.scale);
 }
 

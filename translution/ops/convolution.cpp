@@ -5,9 +5,12 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include <optional>
+
 #include "translution/ops/check.h"
 #include "translution/ops/compat.h"
 #include "translution/ops/pair_groups.h"
+#include "translution/ops/parallel.h"
 #include "translution/ops/relative_side.h"
 #include "translution/ops/runs.h"
 
@@ -66,15 +69,25 @@ struct Problem {
   }
 };
 
+// While it lives, a group whose sums are products of LibTorch's has one thread for them: LibTorch
+// cuts products by the number of threads. The few groups of a class token are such.
+struct SteadyProducts {
+  explicit SteadyProducts(const PairGroup& group) {
+    if (!group.matching) alone.emplace();
+  }
+  std::optional<OneThread> alone;
+};
+
 at::Tensor forward_portable(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
                             const OptionalTensor& rows, bool causal) {
   const int64_t queries = check_convolution(x, weight, runs, rows);
   const Problem problem(x, weight, runs, rows, causal);
   auto out = at::zeros({queries, x.size(0), weight.size(2)}, x.options());
-  for (const PairGroup& group : problem.pairs.groups)
-    out.index_add_(0, group.queries,
-                   pair_mix(group, problem.weights_of(group, x.size(0)),
-                            problem.side.encode(group.slot, group.keys)));
+  for (const PairGroup& group : problem.pairs.groups) {
+    const auto v = problem.side.encode(group.slot, group.keys);
+    const SteadyProducts steady(group);
+    out.index_add_(0, group.queries, pair_mix(group, problem.weights_of(group, x.size(0)), v));
+  }
   return out.transpose(0, 1).contiguous();
 }
 
@@ -93,10 +106,14 @@ std::tuple<at::Tensor, at::Tensor> backward_portable(const at::Tensor& d_out, co
   problem.side.start_backward(needs & kNeedsX, needs & kNeedsWeight);
   const auto d_tokens = d_out.transpose(0, 1);  // [Nq,B,C']
   for (const PairGroup& group : problem.pairs.groups) {
-    const auto dv = pair_mix_backward(group, d_tokens.index_select(0, group.queries),
-                                      problem.weights_of(group, x.size(0)),
-                                      problem.side.encode(group.slot, group.keys))
-                        .second;
+    const auto v = problem.side.encode(group.slot, group.keys);
+    at::Tensor dv;
+    {
+      const SteadyProducts steady(group);
+      dv = pair_mix_backward(group, d_tokens.index_select(0, group.queries),
+                             problem.weights_of(group, x.size(0)), v)
+               .second;
+    }
     problem.side.add_gradient(group.slot, group.keys, dv);
   }
   const auto nothing = at::empty({0}, x.options());

@@ -11,6 +11,7 @@
 
 #include "translution/kernels/row_ops.h"
 #include "translution/ops/compat.h"
+#include "translution/ops/fixed_sum.h"
 #include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
 
@@ -113,10 +114,20 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
   }
 };
 
+// A loss for each row first: a sum over all numbers at once is cut by the number of threads.
+at::Tensor loss_of_shares(const at::Tensor& logits, const at::Tensor& target, double smoothing) {
+  const auto classes = static_cast<double>(logits.size(1));
+  const auto aim = smoothing > 0 ? target * (1 - smoothing) + smoothing / classes : target;
+  return -sum_first((at::log_softmax(logits, 1) * aim).sum(1)) / logits.size(0);
+}
+
 }  // namespace
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target,
                          double label_smoothing) {
+  if (logits.dim() == 2 && logits.sizes() == target.sizes() &&
+      at::isFloatingType(target.scalar_type()))
+    return loss_of_shares(logits, target, label_smoothing);
   if (!fused(logits, target))
     return at::cross_entropy_loss(logits, target, {}, at::Reduction::Mean, -100, label_smoothing);
   const auto rows = logits.contiguous(), classes = target.contiguous();

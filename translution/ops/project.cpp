@@ -7,6 +7,7 @@
 
 #include "translution/ops/check.h"
 #include "translution/ops/compat.h"
+#include "translution/ops/fixed_sum.h"
 #include "translution/ops/implementation.h"
 #include "translution/ops/project_cpu.h"
 
@@ -180,7 +181,7 @@ class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
       if (needs & needs_weight(w)) grads[1 + w] = found[1 + w];
     for (size_t b = 0; b < biases; ++b)
       if (d[b].defined() && ctx->needs_input_grad(1 + weights.size() + b))
-        grads[1 + weights.size() + b] = as_rows(d[b]).sum(0);
+        grads[1 + weights.size() + b] = fixed_sum(as_rows(d[b]));
     return grads;
   }
 };
@@ -210,6 +211,16 @@ Tensors project(const at::Tensor& x, const Tensors& weights, const Tensors& bias
     for (const auto& tensor : tensors)
       TORCH_CHECK(tensor.defined(), kOp, ": a weight or bias is missing");
   return call_forward(x, weights, biases, transposed);
+}
+
+std::pair<at::Tensor, at::Tensor> project_gradients(const at::Tensor& d, const at::Tensor& x,
+                                                    const at::Tensor& weight, bool wants_x,
+                                                    bool wants_weight) {
+  OptionalTensorList d_list;
+  d_list.push_back(d);
+  const auto found = call_backward(d_list, x, {weight}, /*transposed=*/false,
+                                   (wants_x ? kNeedsX : 0) | (wants_weight ? needs_weight(0) : 0));
+  return {wants_x ? found[0] : at::Tensor(), wants_weight ? found[1] : at::Tensor()};
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {

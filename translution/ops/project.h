@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <utility>
 #include <vector>
 
 namespace translution {
@@ -16,5 +17,11 @@ namespace translution {
 std::vector<at::Tensor> project(const at::Tensor& x, const std::vector<at::Tensor>& weights,
                                 const std::vector<at::Tensor>& biases = {},
                                 bool transposed = false);
+
+/// Gradients of x and weight from that of x times weight [in,out], for ops that project in their
+/// own forward; undefined where not wanted.
+std::pair<at::Tensor, at::Tensor> project_gradients(const at::Tensor& d, const at::Tensor& x,
+                                                    const at::Tensor& weight, bool wants_x,
+                                                    bool wants_weight);
 
 }  // namespace translution

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "translution/ops/project.h"
+
 namespace translution {
 
 RelativeSide::RelativeSide(const at::Tensor& x, const at::Tensor& table, int64_t batch)
@@ -14,7 +16,7 @@ int64_t RelativeSide::width() const { return (table_.defined() ? table_ : x_).si
 at::Tensor RelativeSide::encode(int64_t slot, const at::Tensor& tokens) const {
   if (!x_.defined()) return table_.select(0, slot).expand({tokens.size(0), batch_, table_.size(1)});
   const auto x = x_.index_select(0, tokens);  // [U,B,C]
-  return table_.defined() ? at::matmul(x, table_.select(0, slot)) : x;
+  return table_.defined() ? project(x, {table_.select(0, slot)})[0] : x;
 }
 
 void RelativeSide::start_backward(bool wants_x, bool wants_table) {
@@ -32,12 +34,10 @@ void RelativeSide::add_gradient(int64_t slot, const at::Tensor& tokens, const at
     if (dx_.defined()) dx_.index_add_(0, tokens, d);
     return;
   }
-  if (dtable_.defined()) {
-    const auto x = x_.index_select(0, tokens);
-    dtable_.select(0, slot).addmm_(x.reshape({-1, x.size(2)}).t(), d.reshape({-1, d.size(2)}));
-  }
-  if (dx_.defined())
-    dx_.index_add_(0, tokens, at::matmul(d, table_.select(0, slot).transpose(0, 1)));
+  const auto [dx, dmatrix] = project_gradients(
+      d, x_.index_select(0, tokens), table_.select(0, slot), dx_.defined(), dtable_.defined());
+  if (dmatrix.defined()) dtable_.select(0, slot).add_(dmatrix);
+  if (dx.defined()) dx_.index_add_(0, tokens, dx);
 }
 
 at::Tensor RelativeSide::dx() const { return dx_.defined() ? dx_.transpose(0, 1) : at::Tensor(); }

@@ -10,6 +10,7 @@
 #include "translution/core/error.h"
 #include "translution/core/offsets.h"
 #include "translution/ops/check.h"
+#include "translution/ops/pieces.h"
 
 namespace translution {
 namespace {
@@ -36,8 +37,10 @@ void check_rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) 
 at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   check_rotary(x, angles, heads);
   const auto turned = angles.to(x.device()).unsqueeze(1);  // [N,1,D/2]
-  const auto cosine = turned.cos().to(x.scalar_type());
-  const auto sine = turned.sin().to(x.scalar_type());
+  const auto cosine =
+      (takes_pieces(turned) ? in_pieces(at::cos_out, turned) : turned.cos()).to(x.scalar_type());
+  const auto sine =
+      (takes_pieces(turned) ? in_pieces(at::sin_out, turned) : turned.sin()).to(x.scalar_type());
   const auto halves =
       x.reshape({x.size(0), x.size(1), heads, 2, x.size(2) / (2 * heads)}).unbind(3);
   return at::stack({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine},

@@ -1,0 +1,150 @@
+// Whole models give the same bits on any number of threads: logits, gradients, and the weights
+// after ten steps of training. The sizes are such that LibTorch cuts its own calls by the number of
+// threads: 32,768 numbers or more, and no multiples of a vector.
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <cstdio>
+
+#include "tests/nn/positions.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+#include "translution/io/safetensors.h"
+#include "translution/models/network.h"
+#include "translution/ops/implementation.h"
+#include "translution/train/adamw.h"
+#include "translution/train/evaluate.h"
+
+namespace translution::testing {
+namespace {
+
+constexpr int64_t kBatch = 16, kSteps = 10;
+
+ModelOptions small_model(Family family, const Position& position) {
+  ModelOptions options;
+  options.family = family;
+  options.architecture = {"small", 1, 84, 2, 516, 24};
+  options.image_size = {20, 20};
+  options.patch_size = 4;  // 5x5, and a class token
+  options.channels = 3;
+  options.classes = 11;
+  options.length = 26;
+  options.vocabulary = 129;
+  options.position = position;
+  options.gelu = family == Family::vit ? Gelu::exact : Gelu::tanh;
+  options.dropout = 0.1;
+  return options;
+}
+
+// What a run leaves behind.
+struct Trained {
+  NamedTensors first;    // logits and gradients of the first step
+  NamedTensors weights;  // after the last
+  double loss = 0;       // of the last
+
+  std::string sha256() const {
+    const TempDir directory;
+    save_safetensors(directory / "weights", weights);
+    int code = 0;
+    const auto sum = output_of_command("sha256sum < " + directory / "weights", &code);
+    EXPECT_EQ(code, 0);
+    return sum.substr(0, 64);
+  }
+};
+
+at::Tensor targets_for(const ModelOptions& options, bool shares) {
+  if (options.family == Family::gpt)
+    return torch::randint(options.vocabulary, {kBatch, options.length}, torch::kLong);
+  if (!shares) return torch::randint(options.classes, {kBatch}, torch::kLong);
+  return torch::rand({kBatch, options.classes}).softmax(1);  // as mixup gives them
+}
+
+Trained train(const ModelOptions& options, int threads, bool shares = false) {
+  at::set_num_threads(threads);
+  torch::manual_seed(kSeed);
+  Network network(options);
+  const auto input =
+      options.family == Family::vit
+          ? torch::randn({kBatch, 3, 20, 20})
+          : torch::randint(options.vocabulary, {kBatch, options.length}, torch::kLong);
+  const auto target = targets_for(options, shares);
+  AdamW optimizer(network.module().parameters(), {});
+  Trained trained;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    torch::manual_seed(kSeed + step);
+    optimizer.zero_grad();
+    const auto logits = network.forward(input);
+    const auto loss = loss_of(logits, target, 0.1);
+    trained.loss = loss.item<double>();
+    loss.backward();
+    if (step == 0) {
+      trained.first["logits"] = logits.detach();
+      for (const auto& item : network.module().named_parameters())
+        trained.first[item.key()] = item.value().grad().clone();
+    }
+    optimizer.step(/*clip=*/0.5);
+  }
+  for (const auto& item : network.module().named_parameters())
+    trained.weights[item.key()] = item.value().detach().clone();
+  return trained;
+}
+
+void expect_same(const NamedTensors& got, const NamedTensors& wanted, const std::string& what) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (const auto& [name, tensor] : got)
+    EXPECT_TRUE(same_bits(tensor, wanted.at(name))) << what << " " << name;
+}
+
+class Threads : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kernels_wanted()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+  }
+  ~Threads() override { at::set_num_threads(before_); }
+
+  // Trains on 1, 2, 3 and 8 threads.
+  static void expect_same_bits(const std::string& name, const ModelOptions& options,
+                               bool shares = false) {
+    SCOPED_TRACE(name);
+    const auto one = train(options, 1, shares);
+    const auto sum = one.sha256();
+    std::printf("%s %s\n", sum.c_str(), name.c_str());
+    for (const int threads : {2, 3, 8}) {
+      SCOPED_TRACE(join(threads, " threads"));
+      const auto more = train(options, threads, shares);
+      expect_same(more.first, one.first, "first step:");
+      expect_same(more.weights, one.weights, "trained:");
+      EXPECT_EQ(more.loss, one.loss);
+      EXPECT_EQ(more.sha256(), sum);
+    }
+  }
+
+ private:
+  const int before_ = at::get_num_threads();
+};
+
+TEST_F(Threads, GiveTheSameViT) {
+  for (const auto& [name, position] : every_method())
+    expect_same_bits("vit " + name, small_model(Family::vit, position));
+}
+
+TEST_F(Threads, GiveTheSameGPT) {
+  for (const auto& [name, position] : every_method())
+    expect_same_bits("gpt " + name, small_model(Family::gpt, position));
+}
+
+// Without a class token, with biases, a position embedding and mixed targets.
+TEST_F(Threads, GiveTheSameViTOfOtherOptions) {
+  auto options = small_model(Family::vit, {});
+  options.position.method = Method::self_attention;
+  options.pooling = Pooling::mean;
+  options.qkv_bias = true;
+  options.gelu = Gelu::tanh;
+  options.input_embedding = true;
+  expect_same_bits("vit mean", options, /*shares=*/true);
+}
+
+}  // namespace
+}  // namespace translution::testing

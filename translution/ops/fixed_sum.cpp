@@ -1,0 +1,135 @@
+#include "translution/ops/fixed_sum.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "translution/kernels/row_ops.h"
+#include "translution/ops/implementation.h"
+#include "translution/ops/parallel.h"
+
+namespace translution {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr int64_t kColumnsOfASum = 4096;  // that one thread sums at a time
+
+int64_t rounded_up(int64_t count, int64_t of) { return (count + of - 1) / of; }
+
+// One shard's sum over x [rows,width], of the columns from `first` on.
+template <typename T>
+void sum_shard(const T* x, int64_t rows, int64_t width, int64_t first, int64_t columns, T* sum) {
+  std::fill_n(sum + first, columns, T(0));
+  for (int64_t row = 0; row < rows; ++row)
+    kernels::row_ops<T>().add(x + row * width + first, columns, sum + first);
+}
+
+template <typename T>
+at::Tensor sum_in_shards(const at::Tensor& x, int64_t width) {
+  const int64_t rows = x.size(0), across = rounded_up(width, kColumnsOfASum);
+  const Shards shards(rows, width);
+  const auto sums = at::empty({shards.count, width}, x.options());
+  parallel_each(shards.count * across, [&] {
+    return [&](int64_t piece) {
+      const int64_t shard = piece / across, first = piece % across * kColumnsOfASum;
+      const int64_t row = shard * shards.length;
+      sum_shard(x.data_ptr<T>() + row * width, std::clamp<int64_t>(rows - row, 0, shards.length),
+                width, first, std::min(kColumnsOfASum, width - first),
+                sums.data_ptr<T>() + shard * width);
+    };
+  });
+  merge_shards(sums.data_ptr<T>(), shards.count, width);
+  return shards.count == 1 ? sums[0] : sums[0].clone();  // let the other shards go
+}
+
+bool sums_in_shards(const at::Tensor& x) {
+  return x.device().is_cpu() && kernels_wanted() && x.dim() > 0 && x.numel() > 0 &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+}
+
+class SumFirstFunction : public torch::autograd::Function<SumFirstFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x) {
+    ctx->saved_data["rows"] = x.size(0);
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return fixed_sum(x);
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
+    auto sizes = d[0].sizes().vec();
+    sizes.insert(sizes.begin(), ctx->saved_data["rows"].toInt());
+    return {d[0].unsqueeze(0).expand(sizes)};
+  }
+};
+
+class AddSharedFunction : public torch::autograd::Function<AddSharedFunction> {
+ public:
+  static at::Tensor forward(AutogradContext*, const at::Tensor& x, const at::Tensor& shared) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return x + shared;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
+    return {ctx->needs_input_grad(0) ? d[0] : at::Tensor(),
+            ctx->needs_input_grad(1) ? sum_first(d[0]) : at::Tensor()};
+  }
+};
+
+}  // namespace
+
+Shards::Shards(int64_t rows, int64_t width) {
+  constexpr int64_t kMostShards = 64, kLeastRows = 32, kNumbers = 1 << 20;
+  const int64_t affordable = std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, width));
+  count = std::clamp<int64_t>(rows / kLeastRows, 1, std::min(kMostShards, affordable));
+  length = rounded_up(rows, count);
+}
+
+template <typename T>
+void merge_shards(T* sums, int64_t count, int64_t width) {
+  if (count == 1) return;
+  at::parallel_for(0, width, 1 << 12, [&](int64_t begin, int64_t end) {
+    for (int64_t shard = 1; shard < count; ++shard)
+      kernels::row_ops<T>().add(sums + shard * width + begin, end - begin, sums + begin);
+  });
+}
+
+template void merge_shards<float>(float*, int64_t, int64_t);
+template void merge_shards<double>(double*, int64_t, int64_t);
+
+at::Tensor fixed_sum(const at::Tensor& x) {
+  if (!sums_in_shards(x)) return x.sum(0);
+  const auto dense = x.contiguous();
+  at::Tensor sum;
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sum_first", [&] {
+    sum = sum_in_shards<scalar_t>(dense, dense.numel() / dense.size(0));
+  });
+  return sum.view(x.sizes().slice(1));
+}
+
+at::Tensor sum_first(const at::Tensor& x) {
+  TORCH_CHECK(x.defined() && x.dim() > 0, "sum_first: expected x [rows, ...], got ",
+              x.defined() ? "a single number" : "no tensor");
+  return SumFirstFunction::apply(x);
+}
+
+at::Tensor add_shared(const at::Tensor& x, const at::Tensor& shared) {
+  TORCH_CHECK(x.defined() && shared.defined(), "add_shared: expected x and shared, got ",
+              x.defined() ? "no shared" : "no x");
+  TORCH_CHECK(x.dim() > 0 && x.sizes().slice(1) == shared.sizes(),
+              "add_shared: expected shared to have the shape of one sample of x ", x.sizes(),
+              ", got ", shared.sizes());
+  return AddSharedFunction::apply(x, shared);
+}
+
+// Both are made of calls that know every device and Meta.
+TORCH_LIBRARY_FRAGMENT(translution, m) {
+  m.def("sum_first(Tensor x) -> Tensor", sum_first);
+  m.def("add_shared(Tensor x, Tensor shared) -> Tensor", add_shared);
+}
+
+}  // namespace translution

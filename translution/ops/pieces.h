@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "translution/ops/implementation.h"
+#include "translution/ops/parallel.h"
+
+namespace translution {
+
+/// apply(result, x…) on pieces of contiguous tensors of one size, for elementwise functions of
+/// LibTorch. LibTorch cuts them by the number of threads and computes the last numbers of each part
+/// one by one, which rounds tanh, erf and others differently from its vectors. Here the pieces, and
+/// so the bits, are the same for any number of threads.
+template <typename Apply, typename... Tensors>
+at::Tensor in_pieces(const Apply& apply, const at::Tensor& first, const Tensors&... others) {
+  constexpr int64_t kPieceNumbers = 1 << 16;
+  auto result = at::empty_like(first, at::MemoryFormat::Contiguous);
+  const int64_t numbers = first.numel();
+  const auto flat = [](const at::Tensor& x) { return x.contiguous().view({-1}); };
+  const auto apply_to = [&](const at::Tensor& out, const auto&... x) {
+    parallel_each((numbers + kPieceNumbers - 1) / kPieceNumbers, [&] {
+      return [&](int64_t piece) {
+        at::AutoDispatchBelowADInplaceOrView below;  // each thread has its own dispatch state
+        const int64_t begin = piece * kPieceNumbers;
+        const int64_t count = std::min(kPieceNumbers, numbers - begin);
+        auto to = out.narrow(0, begin, count);
+        apply(to, x.narrow(0, begin, count)...);
+      };
+    });
+  };
+  apply_to(result.view({-1}), flat(first), flat(others)...);
+  return result;
+}
+
+/// Whether tensors are cut in pieces: on the CPU; other devices do not cut by threads.
+inline bool takes_pieces(const at::Tensor& x) {
+  return x.device().is_cpu() && kernels_wanted() && x.numel() > 0;
+}
+
+}  // namespace translution
