@@ -22,7 +22,7 @@ constexpr const char* kConvertExamples =
     "Examples:\n"
     "  translution convert theirs.safetensors ours.safetensors --from authors \\\n"
     "                      --model lor_qkv_tiny/56 --relative-dim 8\n"
-    "  translution convert runs/alpha theirs.safetensors --to authors\n"
+    "  translution convert ours.safetensors theirs.safetensors --to authors\n"
     "  translution convert gpt2/model.safetensors gpt2.safetensors --from gpt2\n"
     "  translution convert vit.safetensors ours.safetensors --from timm";
 
