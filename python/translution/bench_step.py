@@ -71,6 +71,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=5, help="steps of a round")
     parser.add_argument("--rounds", type=int, default=4, help="of Python and C++ in turn")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
     if not arguments.program.is_file():
         parser.error(f"{arguments.program} does not exist; name the C++ program with --program")
@@ -80,6 +81,9 @@ def main() -> None:
     for _ in range(arguments.rounds):
         here.append(min(time_here(step, arguments.repeats)))
         there.append(time_there(arguments))
+    if arguments.json:
+        print(json.dumps({"python_ms": min(here), "cpp_ms": min(there)}))
+        return
     print(f"{arguments.model} with {arguments.method}: batch {arguments.batch}, "
           f"{torch.get_num_threads()} threads, {arguments.rounds} rounds of {arguments.repeats}\n")
     for name, samples in [("Python", here), ("C++", there)]:

@@ -40,6 +40,7 @@ TINY = [
     (r"translution bench step ", "--hybrid-layers 1 --batch 2 --repeats 1"),
     (r"translution bench generate ", "--model gpt-tiny-32 --repeats 1"),
     (r"translution\.bench_step", "--method alpha_translution --batch 2 --repeats 1 --rounds 1"),
+    (r"scripts/figures measure", "--only gated_position --repeats 1"),
     (r"build/benchmarks/", "--benchmark_list_tests"),
 ]
 
@@ -160,7 +161,7 @@ class Names:
         attribute = re.match(r"translution\.([a-z_]+)\b", span)
         if attribute and not hasattr(translution, attribute.group(1)):
             return f"the Python package has no {attribute.group(1)}"
-        script = re.match(r"scripts/[\w-]+", span)
+        script = re.match(r"scripts/[\w.-]+", span)
         if script and not (ROOT / script.group()).exists():
             return f"{script.group()} is not there"
         return ""
@@ -207,6 +208,16 @@ class Report:
         return 1 if self.failures else 0
 
 
+def key_of(snippet: Snippet) -> str:
+    """The same for commands that leave nothing behind and do the same: they run once for all pages."""
+    if not re.search(r"translution (bench|info) |\.bench_step|build/benchmarks/|scripts/figures ",
+                     snippet.text):
+        return snippet.place + snippet.text
+    options = re.findall(r"--[\w-]+(?: [^-]\S*)?", tiny(snippet.text))
+    program = snippet.text.split(" --", 1)[0].replace("build/translution", "translution")
+    return " ".join([re.sub("OPENBLAS_CORETYPE=\\S+ ", "", program), *sorted(options)])
+
+
 def run_page(page: Page, sandbox: Sandbox, report: Report, done: Set[str]) -> None:
     for snippet in page.snippets:
         if report.left_to_others(snippet) or snippet.language == "cpp":
@@ -219,9 +230,9 @@ def run_page(page: Page, sandbox: Sandbox, report: Report, done: Set[str]) -> No
             sandbox.prepare(snippet)
             if snippet.language == "python":
                 sandbox.run_python(snippet)
-            elif not (re.search("translution (bench|info)|build/benchmarks/", snippet.text) and tiny(snippet.text) in done):
-                sandbox.run_command(snippet)  # what leaves nothing behind is run once for all pages
-                done.add(tiny(snippet.text))
+            elif key_of(snippet) not in done:
+                sandbox.run_command(snippet)
+                done.add(key_of(snippet))
         except (Failure, KeyError, subprocess.SubprocessError) as error:
             report.fail(snippet.place, str(error))
         report.run[snippet.language] = report.run.get(snippet.language, 0) + 1
