@@ -190,7 +190,7 @@ TEST_F(Resume, AnInterruptInAnEvaluationStopsWithinASecondAndIsMadeUpFor) {
   std::vector<std::string> moments;
   for (const auto& moment : read_metrics(path("stopped") + "/metrics.jsonl"))
     moments.push_back(std::to_string(moment.step) + " " + moment.split);
-  EXPECT_THAT(moments, testing::ElementsAre("1 train", "1 static", "1 dynamic", "2 train",
+  EXPECT_THAT(moments, ::testing::ElementsAre("1 train", "1 static", "1 dynamic", "2 train",
                                             "2 static", "2 dynamic"));
 }
 

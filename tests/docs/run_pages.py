@@ -87,9 +87,8 @@ class Sandbox:
         for path in ROOT.iterdir():
             if path.name in ("README.md", "configs", "docs", "results"):  # that commands write
                 (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
-            elif not path.name.startswith(".") and path.resolve() != build:
+            elif not path.name.startswith(".") and path.name != "build" and path.resolve() != build:
                 (folder / path.name).symlink_to(path)
-        shutil.rmtree(folder / "build", ignore_errors=True)
         (folder / "build").mkdir()
         for path in [self.program, build / "benchmarks", *build.glob("libtranslution*.so*")]:
             (folder / "build" / path.name).symlink_to(path)

@@ -54,7 +54,7 @@ struct Setting {
   std::function<std::string(const Options&)> get;  ///< empty text: left to the default
   bool of_the_run = false;  ///< changes how a run goes, not what it learns; free when it goes on
   std::string before = {};  ///< value in checkpoints from before the setting existed
-  std::function<bool(const Options&)> concerns = {};  ///< other options do not have it; empty: all
+  bool (*concerns)(const Options&) = nullptr;  ///< other options do not have it; null: all
 };
 
 template <typename Options>
