@@ -24,7 +24,7 @@
 namespace translution::cli {
 namespace {
 
-constexpr double kSpare = 0.5e9;  // bytes for the program itself and for temporaries
+constexpr double kSpare = 0.5e9;  // bytes for the program itself, accumulators and temporaries
 constexpr double kPerWeight = 4;  // bytes
 
 // How a step fits into memory: the batch in parts; moments made before it, as from the second step
@@ -37,9 +37,10 @@ struct StepPlan {
 
 double bytes_of(const ModelOptions& model, const StepPlan& plan) {
   const auto cost = model_cost(model, (plan.batch + plan.parts - 1) / plan.parts);
-  if (plan.moments_first) return cost.training_bytes + kSpare;
+  const double bytes = cost.training_bytes - cost.accumulator_bytes;
+  if (plan.moments_first) return bytes + kSpare;
   const double weights = kPerWeight * static_cast<double>(cost.parameters);
-  return std::max(3 * weights, cost.training_bytes - 2 * weights) + kSpare;
+  return std::max(3 * weights, bytes - 2 * weights) + kSpare;
 }
 
 // The fewest parts that fit, with moments first if they can be; the leanest plan where nothing

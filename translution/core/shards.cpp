@@ -27,7 +27,9 @@ ShardCounts count_shards(const SlotWork& work) {
   const double features = static_cast<double>(work.batch) * static_cast<double>(work.tokens);
   const double worth = rows * width / (kWorthASum * features);
   const double table = static_cast<double>(work.slots) * width / features;
-  const double sums = std::min({std::max(kFewSums, worth), std::max(kSmallSums, table), kMostSums});
+  const double sums =
+      std::min({std::max(kFewSums, worth),
+                std::max(counts.parts > 1 ? kFewSums : kSmallSums, table), kMostSums});
   const double shards =
       std::min(rows * width * width / kLeastWork, static_cast<double>(work.slots));
   counts.sums = static_cast<int64_t>(

@@ -24,8 +24,8 @@ struct ShardCounts {
 ///
 /// An accumulator costs time, since it is cleared and added to the others, and memory. So beyond
 /// eight there are as many as have 600 multiplications for each of their numbers, and all of them
-/// take no more memory than one table or than 16 times the features. A shard has at least 2^18
-/// multiplications, and one slot.
+/// take no more memory than one table or than 16 times the features (8 times, if the batch is cut
+/// into parts). A shard has at least 2^18 multiplications, and one slot.
 ShardCounts count_shards(const SlotWork& work);
 
 }  // namespace translution
