@@ -28,8 +28,9 @@ build:
 	@$(configure) -DTRANSLUTION_TESTS=ON -DTRANSLUTION_BENCHMARKS=ON
 	@$(compile) all
 
+# Tests share the cores: threads that wait must not spin.
 test: build clang
-	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+	@cd $(BUILD) && OMP_WAIT_POLICY=passive ctest --output-on-failure -j $(JOBS)
 
 build-time:
 	@scripts/install-deps all

@@ -22,11 +22,13 @@ void compare_part(std::string_view bytes, const ImageSize& full, const ImageSize
   decode_part(bytes, "input", at_least, box, part);
   if (part.whole.rows != all.rows || part.whole.cols != all.cols) std::abort();
   const double scale = static_cast<double>(all.cols) / full.cols;
-  const int left = static_cast<int>(box.left * scale);
+  const int top = static_cast<int>(box.top * scale), left = static_cast<int>(box.left * scale);
+  const int rows = std::max(1, static_cast<int>(box.rows * scale));
   const int cols = std::max(1, static_cast<int>(box.cols * scale));
-  for (int row = 0; row < part.image.rows; ++row) {
-    const auto* a = &part.image.pixels.at((row * part.image.cols + left - part.left) * 3);
-    const auto* b = &all.pixels.at(((row + part.top) * all.cols + left) * 3);
+  for (int row = top; row < top + rows; ++row) {
+    const auto* a =
+        &part.image.pixels.at(((row - part.top) * part.image.cols + left - part.left) * 3);
+    const auto* b = &all.pixels.at((row * all.cols + left) * 3);
     if (std::memcmp(a, b, cols * 3) != 0) std::abort();
   }
 }

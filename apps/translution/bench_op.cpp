@@ -187,7 +187,9 @@ Json measure_layer(const AttentionOptions& layer, const BenchFlags& flags) {
   json["max_error"] = max_error;
   json["weight_bandwidth_gbs"] = weight_bytes(timing, layer) / rates.milliseconds / 1e6;
   // Where LibTorch computes the pairs, only the projections are ours.
-  json["implementation"] = timing.forward_gemm > useful / 6 ? "fused" : "portable";
+  const bool pairs_by_kernels =
+      timing.forward_gemm > useful / 6 && layer.position().method != Method::convolution;
+  json["implementation"] = pairs_by_kernels ? "fused" : "portable";
   json["recomputed"] = timing.recomputed();
   return json;
 }

@@ -82,7 +82,7 @@ int fail(int code, std::string message) {
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* option : app.get_options())
-    if (!option->get_positional()) names.push_back(option->get_lnames().front());
+    if (!option->get_positional()) names.push_back("--" + option->get_lnames().front());
   return names;
 }
 

@@ -113,12 +113,11 @@ def values(path: Path, program: Path) -> None:
 MAKERS: Dict[str, Callable[[Path, Path], None]] = {
     "data/gpt2": vocabulary,
     "data/mnist": mnist,
+    "data/tinyshakespeare/input.txt": text,
     "gpt2/model.safetensors": gpt2,
     "model.pt": authors_pickle,
     "runs/alpha": run,
-    "shakespeare.txt": text,
     "theirs.safetensors": authors,
-    "tinyshakespeare.txt": text,
     "values.safetensors": values,
     "vit.safetensors": timm,
 }
