@@ -151,7 +151,7 @@ TEST_F(ImageRun, RefusesARenamedClass) {
   EXPECT_THAT(resumed.err, HasSubstr("resume: the classes are not those of " + run_path() +
                                      difference + "use the same class folders, or another --out"));
   for (const std::string& call : {"eval " + run_path(), "eval " + run_path() + " --json",
-                                 "report " + run_path() + " --out " + data_path() + "/r.html"}) {
+                                  "report " + run_path() + " --out " + data_path() + "/r.html"}) {
     const auto outcome = run(call);
     EXPECT_EQ(outcome.code, 2) << call;
     EXPECT_THAT(outcome.err, HasSubstr("images:" + data_path() + ": the classes are not those of " +

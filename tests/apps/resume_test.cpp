@@ -191,7 +191,7 @@ TEST_F(Resume, AnInterruptInAnEvaluationStopsWithinASecondAndIsMadeUpFor) {
   for (const auto& moment : read_metrics(path("stopped") + "/metrics.jsonl"))
     moments.push_back(std::to_string(moment.step) + " " + moment.split);
   EXPECT_THAT(moments, ::testing::ElementsAre("1 train", "1 static", "1 dynamic", "2 train",
-                                            "2 static", "2 dynamic"));
+                                              "2 static", "2 dynamic"));
 }
 
 TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {

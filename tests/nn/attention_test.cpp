@@ -256,7 +256,8 @@ TEST(AttentionMap, OfAGateIsTheMixtureOfContentAndPosition) {
 }
 
 TEST(AttentionMap, OfAConvolutionIsOneInTheWindow) {
-  const auto map = build_layer(tiny_text(of(Method::convolution)))->forward_with_map(random_input(7));
+  const auto map =
+      build_layer(tiny_text(of(Method::convolution)))->forward_with_map(random_input(7));
   const auto ones = torch::ones({7, 7}, torch::kDouble);
   EXPECT_TRUE(same_bits(map.second, ones.tril().triu(-1).expand({2, 3, 7, 7})));
 }
@@ -334,8 +335,8 @@ void copy_weights(const Attention& from, Attention& to) {
 }
 
 TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
-  auto free =
-      build_layer(AttentionOptions(6).heads(3).dim_head(4).position(of(Method::self_attention_no_pos)));
+  auto free = build_layer(
+      AttentionOptions(6).heads(3).dim_head(4).position(of(Method::self_attention_no_pos)));
   for (const int64_t tokens : {1, 7, 12}) {
     auto bound = build_layer(AttentionOptions(6).heads(3).dim_head(4).grid({tokens}).position(
         of(Method::self_attention_no_pos)));
