@@ -1,0 +1,50 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <cmath>
+#include <string>
+
+namespace translution::testing {
+
+/// A 64-bit key of a name (FNV-1a).
+inline uint64_t key_of(const std::string& name) {
+  uint64_t key = 0xCBF29CE484222325;
+  for (const char letter : name) key = (key ^ static_cast<uint8_t>(letter)) * 0x100000001B3;
+  return key;
+}
+
+/// Doubles in [-bound, bound) that are a function of `name` and their place alone. They depend
+/// neither on LibTorch's generator nor on the order in which code draws from it.
+inline at::Tensor filled(const std::string& name, at::IntArrayRef shape, double bound) {
+  auto tensor = torch::empty(shape, torch::kDouble);
+  auto* const numbers = tensor.data_ptr<double>();
+  uint64_t state = key_of(name);
+  for (int64_t n = 0; n < tensor.numel(); ++n) {
+    uint64_t x = state += 0x9E3779B97F4A7C15;  // SplitMix64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    numbers[n] = bound * (static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-52 - 1);
+  }
+  return tensor;
+}
+
+/// The value with which a parameter starts in these tests: matrices keep the variance of their
+/// input, weights of norms lie around 1.
+inline at::Tensor filled_parameter(const std::string& name, at::IntArrayRef shape) {
+  const bool is_weight = name.size() > 6 && name.compare(name.size() - 6, 6, "weight") == 0;
+  if (shape.size() < 2) return filled(name, shape, 0.25) + (is_weight ? 1 : 0);
+  const bool is_linear = is_weight && shape.size() == 2;  // [out, in]; others are [in, out]
+  const auto inputs = static_cast<double>(is_linear ? shape[1] : shape[shape.size() - 2]);
+  return filled(name, shape, std::sqrt(3 / inputs));
+}
+
+/// Gives every parameter of a module its value of `filled_parameter`.
+inline void fill_parameters(torch::nn::Module& module) {
+  const torch::NoGradGuard no_grad;
+  for (auto& item : module.named_parameters())
+    item.value().copy_(filled_parameter(item.key(), item.value().sizes()));
+}
+
+}  // namespace translution::testing
