@@ -10,13 +10,13 @@ namespace {
 using Cases = std::vector<LayerCase>;
 using Edit = std::function<void(LayerCase&)>;
 
-// Tokens, sizes and batch; the sizes are no multiples of a vector.
+// Tokens, batch and widths; the widths are no multiples of a vector.
 struct Layout {
   std::string name;
   std::vector<int64_t> grid;
   bool cls = false, causal = false;
   int64_t batch = 3;
-  int64_t dim = 20, heads = 3, dim_head = 12;
+  int64_t dim = 21, heads = 3, dim_head = 10, relative_dim = 7;
 };
 
 const Layout kImage{"image", {3, 4}, /*cls=*/true};
@@ -28,28 +28,40 @@ Layout with_batch(Layout layout, const std::string& name, int64_t batch) {
   return layout;
 }
 
-Layout with_width(Layout layout, int64_t heads, int64_t dim_head) {
-  layout.dim = heads * dim_head, layout.heads = heads, layout.dim_head = dim_head;
+// From 64 channels on, what is encoded may be kept for backward.
+Layout wide(Layout layout, int64_t dim_head = 22) {
+  layout.dim = layout.heads * dim_head, layout.dim_head = dim_head;
+  layout.relative_dim = 23;
   return layout;
 }
 
 // Both types, or one.
 const std::vector<at::ScalarType> kBoth{at::kFloat, at::kDouble}, kFloats{at::kFloat};
 
+AttentionOptions options_of(const Layout& layout, Position position) {
+  constexpr int64_t kRotaryHead = 12;  // pairs of channels for one, two and three axes
+  if (position.relative_dim > 0) position.relative_dim = layout.relative_dim;
+  return AttentionOptions(layout.dim)
+      .heads(layout.heads)
+      .dim_head(position.rotates() ? kRotaryHead : layout.dim_head)
+      .grid(layout.grid)
+      .cls(layout.cls)
+      .causal(layout.causal)
+      .position(position);
+}
+
 void add(Cases& cases, const Layout& layout, const std::vector<NamedPosition>& positions,
          const std::vector<at::ScalarType>& types = kBoth, const Edit& edit = {}) {
+  const int64_t tokens = count_tokens({layout.grid, layout.cls, layout.causal});
   for (const auto& [name, position] : positions)
     for (const auto type : types) {
-      const auto options = AttentionOptions(layout.dim)
-                               .heads(layout.heads)
-                               .dim_head(layout.dim_head)
-                               .grid(layout.grid)
-                               .cls(layout.cls)
-                               .causal(layout.causal)
-                               .position(position);
-      const int64_t tokens = count_tokens({layout.grid, layout.cls, layout.causal});
       const char* suffix = type == at::kFloat ? " float" : " double";
-      cases.push_back({layout.name + " " + name + suffix, options, layout.batch, tokens, type, {}});
+      cases.push_back({layout.name + " " + name + suffix,
+                       options_of(layout, position),
+                       layout.batch,
+                       tokens,
+                       type,
+                       {}});
       if (edit) edit(cases.back());
     }
 }
@@ -72,19 +84,11 @@ std::vector<NamedPosition> positions_with_matrices() {
   return only(every_position(), has_matrices);
 }
 
-// The same; those of alpha are wide enough for their encodings to be kept.
-std::vector<NamedPosition> wide_positions_with_matrices() {
-  auto positions = positions_with_matrices();
-  for (auto& [name, position] : positions) position.relative_dim = 24;
-  return positions;
-}
-
 // Few slots in which tokens meet many others.
-std::vector<NamedPosition> shared_offsets(int64_t relative_dim) {
+std::vector<NamedPosition> positions_with_few_slots() {
   auto positions =
       only(positions_with_matrices(), [](const Position& p) { return p.sharing != Sharing::none; });
-  for (auto& [name, position] : positions)
-    position.radius = 0, position.relative_dim = relative_dim;
+  for (auto& [name, position] : positions) position.radius = 0;
   return positions;
 }
 
@@ -171,26 +175,24 @@ void add_batch_last(Cases& cases) {
   add(cases, small, every_method(), {at::kDouble});
 }
 
-// Slots of many pairs in one chunk, narrow and wide.
+// Slots of many pairs in one chunk.
 void add_dense(Cases& cases) {
   const Layout image{"dense image", {4, 5}, true};
-  add(cases, image, shared_offsets(8));
-  add(cases, with_batch(image, "dense image of 17", 17), shared_offsets(8));
-  add(cases, with_width(with_batch(image, "dense wide image", 3), 3, 24), shared_offsets(24));
+  add(cases, image, positions_with_few_slots());
+  add(cases, with_batch(image, "dense image of 17", 17), positions_with_few_slots());
+  add(cases, wide(with_batch(image, "dense wide image", 3)), positions_with_few_slots());
 }
 
-// From 64 channels on, what is encoded may be kept for backward.
 void add_wide(Cases& cases) {
-  const auto positions = wide_positions_with_matrices();
-  const Layout image = with_width({"wide image", {2, 3}, true}, 3, 24);
+  const auto positions = positions_with_matrices();
+  const Layout image = wide({"wide image", {2, 3}, true});
   add(cases, image, positions);
   add(cases, with_batch(image, "wide rows", 3), positions, kFloats, [](LayerCase& c) {
     c.rows = {5, 0, 6, 5};
   });
-  add(cases, with_width({"wide text", {16}, false, true}, 3, 24), positions, kFloats);
-  add(cases, with_width({"wide image of 128", {2, 2}, true, false, 128}, 3, 24), positions,
-      kFloats);
-  const Layout widest = with_width({"image of 192 channels", {2, 2}, true, false, 2}, 3, 64);
+  add(cases, wide({"wide text", {16}, false, true}), positions, kFloats);
+  add(cases, wide({"wide image of 128", {2, 2}, true, false, 128}), positions, kFloats);
+  const Layout widest = wide({"image of 192 channels", {2, 2}, true, false, 2}, 64);
   add(cases, widest, positions, kFloats);
   add(cases, widest, every_method(), {at::kDouble});
 }

@@ -6,7 +6,7 @@
 // every output, attention map and gradient. Digests are comparable on one machine with one set of
 // libraries.
 
-#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 #include <xxhash.h>
@@ -18,6 +18,7 @@
 
 #include "tests/nn/digest_cases.h"
 #include "tests/support/filled.h"
+#include "tests/support/thread_count.h"
 #include "translution/kernels/gemm.h"
 #include "translution/ops/implementation.h"
 
@@ -27,6 +28,7 @@ namespace {
 constexpr uint64_t kDropoutSeed = 7;
 constexpr int64_t kKeepAll = int64_t{1} << 40, kKeepNothing = 0;  // workspaces
 
+using ::testing::IsEmpty;
 using Results = std::map<std::string, at::Tensor>;
 using Digests = std::map<std::string, std::string>;
 
@@ -89,6 +91,14 @@ Digests digests_of(const Results& results) {
   return digests;
 }
 
+// The quantities whose digests are not those expected.
+std::vector<std::string> differing(const Digests& digests, const Digests& expected) {
+  std::vector<std::string> quantities;
+  for (const auto& [quantity, digest] : expected)
+    if (digests.at(quantity) != digest) quantities.push_back(quantity);
+  return quantities;
+}
+
 // Does this run take the portable implementation everywhere?
 bool runs_portable() { return !kernels_wanted(); }
 
@@ -97,15 +107,6 @@ Results portable_results(Subject& subject) {
   const PortableOnly portable;
   return subject.run();
 }
-
-class ThreadCount {
- public:
-  explicit ThreadCount(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~ThreadCount() { at::set_num_threads(before_); }
-
- private:
-  const int before_;
-};
 
 // In the order of `cases`. The outer loop is over thread counts, since a team of another size takes
 // long to start.
@@ -123,7 +124,8 @@ TEST(LayerBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
   for (const int threads : {1, 2, 3, 8}) {
     const auto digests = digests_of(cases, threads);
     for (size_t n = 0; n < cases.size(); ++n)
-      EXPECT_EQ(digests[n], expected[n]) << cases[n].name << ", " << threads << " threads";
+      EXPECT_THAT(differing(digests[n], expected[n]), IsEmpty())
+          << cases[n].name << ", " << threads << " threads";
   }
 }
 
@@ -142,7 +144,7 @@ TEST(LayerBits, AreTheSameWhetherEncodingsAreKeptOrMadeAgain) {
     SCOPED_TRACE(c.name);
     const auto [kept, fewer_flops] = run_with_workspace(c, kKeepAll);
     const auto [made_again, more_flops] = run_with_workspace(c, kKeepNothing);
-    EXPECT_EQ(kept, made_again);
+    EXPECT_THAT(differing(kept, made_again), IsEmpty());
     EXPECT_LT(fewer_flops, more_flops);
   }
 }
@@ -154,7 +156,8 @@ double error(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>() / std::max(b.abs().max().item<double>(), kSmallest);
 }
 
-// Largest errors measured with AVX-512: 6e-15 and 4.6e-6, both for gated_position.
+// Largest errors measured, over all instruction sets: 1.2e-14 in double and 7e-6 in float, both of
+// the gradient of a bias on keys.
 TEST(LayerNumbers, OfKernelsAgreeWithThePortableImplementationToRounding) {
   for (const auto& c : every_case()) {
     SCOPED_TRACE(c.name);

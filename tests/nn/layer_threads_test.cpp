@@ -1,6 +1,5 @@
 // A layer on many threads: all of them get work, and its bits do not depend on how many there are.
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "tests/nn/positions.h"
+#include "tests/support/thread_count.h"
 #include "translution/ops/implementation.h"
 
 namespace translution {
@@ -70,15 +70,6 @@ void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 namespace translution {
 namespace {
-
-class ThreadCount {
- public:
-  explicit ThreadCount(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~ThreadCount() { at::set_num_threads(before_); }
-
- private:
-  const int before_;
-};
 
 Position position_of(Method method, const char* roles = "qkv") {
   Position position;
