@@ -1,0 +1,204 @@
+// Ten steps of training give the losses that they have always given, for every method in a ViT and
+// in a GPT; in double they do not depend on threads, workspace or implementation.
+//
+// tests/golden/loss_curves.txt holds the losses in double, a line "model<TAB>method<TAB>losses" for
+// each curve. TRANSLUTION_WRITE_GOLDEN=1 writes it anew, for changes that are meant to change what
+// is learned.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iomanip>
+#include <map>
+#include <sstream>
+
+#include "tests/nn/positions.h"
+#include "tests/support/filled.h"
+#include "tests/support/thread_count.h"
+#include "translution/models/network.h"
+#include "translution/nn/block.h"
+#include "translution/ops/cross_entropy.h"
+#include "translution/ops/implementation.h"
+#include "translution/train/adamw.h"
+
+namespace translution::testing {
+namespace {
+
+constexpr int64_t kBatch = 17, kSteps = 10;
+constexpr int64_t kKeepAll = int64_t{1} << 40, kKeepNothing = 0;  // workspaces
+
+using Curve = std::vector<double>;
+using Curves = std::map<std::string, Curve>;  // by model and method
+
+// How a model is trained, apart from what it is.
+struct Setting {
+  at::ScalarType type = at::kDouble;
+  int64_t workspace = kKeepAll;
+};
+
+// Encodings of Translution are wide enough to be kept, those of alpha narrow enough to lie with the
+// samples last. 75 and 101 are no multiples of a vector.
+ModelOptions small_model(Family family, const Position& position) {
+  ModelOptions options;
+  options.family = family;
+  options.architecture = {"small", 2, 75, 3, 101, 20};
+  options.image_size = {6, 9};
+  options.patch_size = 3;  // 2x3, and a class token
+  options.channels = 2;
+  options.classes = 7;
+  options.length = 11;
+  options.vocabulary = 29;
+  options.position = position;
+  return options;
+}
+
+// Gives every layer an attention with this workspace.
+void set_workspace(torch::nn::Module& network, int64_t workspace) {
+  for (const auto& module : network.modules())
+    if (auto* const block = module->as<BlockImpl>())
+      block->attention = block->replace_module(
+          "attention", Attention(AttentionOptions(block->attention->options).workspace(workspace)));
+}
+
+// Integers from 0 to count - 1.
+at::Tensor filled_classes(const std::string& name, at::IntArrayRef shape, int64_t count) {
+  const double half = static_cast<double>(count) / 2;
+  return (filled(name, shape, half) + half).floor().to(at::kLong);
+}
+
+struct Batch {
+  at::Tensor input;   // images [B,2,6,9] or tokens [B,n]
+  at::Tensor target;  // a class for each row of logits
+};
+
+Batch batch_for(const ModelOptions& o, at::ScalarType type) {
+  if (o.family == Family::gpt)
+    return {filled_classes("tokens", {kBatch, o.length}, o.vocabulary),
+            filled_classes("next tokens", {kBatch * o.length}, o.vocabulary)};
+  return {filled("images", {kBatch, o.channels, o.image_size[0], o.image_size[1]}, 1.7).to(type),
+          filled_classes("classes", {kBatch}, o.classes)};
+}
+
+// The losses of ten steps on one batch.
+Curve train(const ModelOptions& options, const Setting& setting) {
+  Network network(options);
+  set_workspace(network.module(), setting.workspace);
+  network.module().to(setting.type);
+  fill_parameters(network.module());
+  const auto [input, target] = batch_for(options, setting.type);
+  AdamWOptions adamw;
+  adamw.lr = 1e-3;
+  adamw.weight_decay = 0.1;
+  AdamW optimizer(network.module().parameters(), adamw);
+  Curve losses;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    const auto loss = cross_entropy(network.forward(input).flatten(0, -2), target);
+    losses.push_back(loss.item<double>());
+    loss.backward();
+    optimizer.step(/*clip=*/1.0);
+  }
+  return losses;
+}
+
+Curves train_all(const Setting& setting = {}) {
+  Curves curves;
+  for (const auto& [name, position] : every_method()) {
+    curves["vit\t" + name] = train(small_model(Family::vit, position), setting);
+    curves["gpt\t" + name] = train(small_model(Family::gpt, position), setting);
+  }
+  return curves;
+}
+
+// In double, on one thread, with encodings kept.
+const Curves& usual_curves() {
+  static const Curves curves = [] {
+    const ThreadCount one(1);
+    return train_all();
+  }();
+  return curves;
+}
+
+// Does this run take the portable implementation everywhere?
+bool runs_portable() { return !kernels_wanted(); }
+
+// What the portable implementation computes.
+Curves portable_curves() {
+  const PortableOnly portable;
+  return train_all();
+}
+
+// No loss differs by more than `tolerance` times its size.
+void expect_near(const Curves& curves, const Curves& expected, double tolerance) {
+  ASSERT_EQ(curves.size(), expected.size());
+  for (const auto& [name, losses] : expected)
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const double loss = losses.at(step);
+      EXPECT_LE(std::abs(curves.at(name).at(step) - loss), tolerance * loss)
+          << name << ", step " << step;
+    }
+}
+
+void expect_same(const Curves& curves, const Curves& expected) { expect_near(curves, expected, 0); }
+
+TEST(LossCurves, Fall) {
+  for (const auto& [name, losses] : usual_curves())
+    EXPECT_LT(losses.back(), 0.7 * losses.front()) << name;
+}
+
+TEST(LossCurves, AreTheSameBitsOnAnyNumberOfThreads) {
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  for (const int threads : {2, 3, 8}) {
+    const ThreadCount count(threads);
+    SCOPED_TRACE(threads);
+    expect_same(train_all(), usual_curves());
+  }
+}
+
+TEST(LossCurves, AreTheSameBitsWhetherEncodingsAreKeptOrMadeAgain) {
+  expect_same(train_all({at::kDouble, kKeepNothing}), usual_curves());
+}
+
+// The largest difference measured, over all instruction sets, is 4e-15.
+TEST(LossCurves, OfThePortableImplementationAgreeToRounding) {
+  expect_near(portable_curves(), usual_curves(), 1e-12);
+}
+
+// The largest difference measured, over all instruction sets, is 2.4e-5.
+TEST(LossCurves, InFloatAgreeWithThoseInDoubleToRounding) {
+  expect_near(train_all({at::kFloat}), usual_curves(), 1e-4);
+}
+
+TEST(LossCurves, AreWrittenOnRequest) {
+  const char* path = std::getenv("TRANSLUTION_LOSS_CURVE_FILE");
+  if (path == nullptr) GTEST_SKIP() << "TRANSLUTION_LOSS_CURVE_FILE is not set";
+  std::ofstream file(path);
+  file << std::setprecision(17);
+  for (const auto& [name, losses] : usual_curves()) {
+    file << name << '\t' << losses.front();
+    for (size_t step = 1; step < losses.size(); ++step) file << ' ' << losses[step];
+    file << '\n';
+  }
+  ASSERT_TRUE(file.flush()) << "cannot write " << path;
+}
+
+Curves read_curves(const std::string& path) {
+  std::ifstream file(path);
+  Curves curves;
+  for (std::string line; std::getline(file, line);) {
+    const size_t end = line.rfind('\t');
+    std::istringstream losses(line.substr(end + 1));
+    for (double loss; losses >> loss;) curves[line.substr(0, end)].push_back(loss);
+  }
+  return curves;
+}
+
+// Processors and libraries differ in the order of their sums; instruction sets by up to 5e-15.
+TEST(LossCurves, AreThoseOfTheGoldenFile) {
+  expect_near(usual_curves(), read_curves(TRANSLUTION_GOLDEN "/loss_curves.txt"), 1e-10);
+}
+
+}  // namespace
+}  // namespace translution::testing
