@@ -1,5 +1,6 @@
 // Layers give the same bits on every call, on any number of threads, and whether encodings are kept
-// for backward or made again; and the kernels agree with the portable implementation.
+// for backward or made again; so does a text that grows token by token. And the kernels agree with
+// the portable implementation.
 //
 // To compare two versions of the code bit by bit, run both with TRANSLUTION_DIGEST_FILE=path, once
 // for each TRANSLUTION_ISA, and diff the files: they have a line "case<TAB>quantity<TAB>digest" for
@@ -17,9 +18,11 @@
 #include <map>
 
 #include "tests/nn/digest_cases.h"
+#include "tests/nn/positions.h"
 #include "tests/support/filled.h"
 #include "tests/support/thread_count.h"
 #include "translution/kernels/gemm.h"
+#include "translution/models/generate.h"
 #include "translution/ops/implementation.h"
 
 namespace translution::testing {
@@ -169,7 +172,46 @@ TEST(LayerNumbers, OfKernelsAgreeWithThePortableImplementationToRounding) {
   }
 }
 
-TEST(LayerBits, AreWrittenForComparisonWithAnotherVersion) {
+// The logits behind every token of a text that outgrows the model.
+at::Tensor logits_of_growing_text(const Position& position, at::ScalarType type) {
+  ModelOptions options;
+  options.family = Family::gpt;
+  options.architecture = {"small", 2, 21, 3, 25, 10};
+  options.length = 11;
+  options.vocabulary = 13;
+  options.position = position;
+  GPT model(options);
+  model->to(type);
+  fill_parameters(*model);
+  Generator generator(model);
+  std::vector<at::Tensor> logits;
+  for (int64_t place = 0; place < 2 * options.length; ++place) {
+    generator.feed({(5 * place + 3) % options.vocabulary});
+    logits.push_back(generator.logits());
+  }
+  return at::stack(logits);
+}
+
+// By method and type.
+Digests digests_of_growing_text(int threads) {
+  const ThreadCount count(threads);
+  Digests digests;
+  for (const auto& [name, position] : every_method()) {
+    digests[name + " float"] = digest_of(logits_of_growing_text(position, at::kFloat));
+    digests[name + " double"] = digest_of(logits_of_growing_text(position, at::kDouble));
+  }
+  return digests;
+}
+
+TEST(GrowingTextBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  const auto expected = digests_of_growing_text(1);
+  for (const int threads : {1, 2, 3, 8})
+    EXPECT_THAT(differing(digests_of_growing_text(threads), expected), IsEmpty())
+        << threads << " threads";
+}
+
+TEST(AllBits, AreWrittenForComparisonWithAnotherVersion) {
   const char* path = std::getenv("TRANSLUTION_DIGEST_FILE");
   if (path == nullptr) GTEST_SKIP() << "TRANSLUTION_DIGEST_FILE is not set";
   const ThreadCount one(1);
@@ -177,6 +219,8 @@ TEST(LayerBits, AreWrittenForComparisonWithAnotherVersion) {
   for (const auto& c : every_case())
     for (const auto& [quantity, digest] : digests_of(Subject(c).run()))
       file << c.name << '\t' << quantity << '\t' << digest << '\n';
+  for (const auto& [name, digest] : digests_of_growing_text(1))
+    file << "growing text " << name << "\tlogits\t" << digest << '\n';
   EXPECT_TRUE(file.flush()) << "cannot write " << path;
 }
 
