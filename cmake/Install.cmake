@@ -20,8 +20,8 @@ install(TARGETS translution_cli COMPONENT program)
 install(DIRECTORY translution COMPONENT development DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h"
   PATTERN "kernels" EXCLUDE
-  REGEX "ops/(attention_.*|check|implementation|large|pair_groups|parallel)\\.h" EXCLUDE
-  REGEX "ops/(pieces|plan_cache|project_cpu|relative_side)\\.h" EXCLUDE
+  REGEX "ops/(attention_.*|check|fused_.*|implementation|large|pair_groups|parallel)\\.h" EXCLUDE
+  REGEX "ops/(pieces|project_fused|register|relative_side)\\.h" EXCLUDE
   REGEX "nn/(linear|norm)\\.h" EXCLUDE
   REGEX "data/(digit_shapes|gunzip|wide)\\.h" EXCLUDE
   REGEX "io/(disk|strict_json|write_fault)\\.h" EXCLUDE

@@ -185,7 +185,11 @@ Moments moments_of(const torch::Tensor& parameter) {
 void update(std::vector<torch::Tensor>& parameters, std::vector<Moments>& moments,
             const TrainOptions& train) {
   const torch::NoGradGuard no_grad;
-  const double norm = gradient_norm(parameters);
+  std::vector<torch::Tensor> gradients;
+  for (const auto& parameter : parameters)
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  const double norm = gradient_norm(gradients);
+  gradients.clear();
   ensure(std::isfinite(norm), "one step: the norm of the gradients is ", norm);
   const double scale = train.clip > 0 && norm > train.clip ? train.clip / norm : 1.0;
   for (size_t p = 0; p < parameters.size(); ++p) {
@@ -195,8 +199,8 @@ void update(std::vector<torch::Tensor>& parameters, std::vector<Moments>& moment
       moments.push_back(moments_of(parameters[p]));
     }
     if (!gradient.defined()) continue;
-    adamw_update(adamw_options(train), 1, scale, gradient, parameters[p], moments[p].first,
-                 moments[p].second);
+    adamw_step(adamw_options(train), 1, scale, {parameters[p]}, {gradient}, {moments[p].first},
+               {moments[p].second});
     gradient.reset();
   }
 }

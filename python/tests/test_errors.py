@@ -73,6 +73,17 @@ def test_input_of_a_layer(x, wanted):
 def test_rows_of_a_layer():
     with pytest.raises(RuntimeError, match="rows"):
         make()(torch.zeros(1, 13, 12), torch.tensor([13]))
+    with pytest.raises(RuntimeError, match="rows"):
+        make()(torch.zeros(1, 13, 12), [-1])
+    for rows in (torch.zeros(1, 2, dtype=torch.long), torch.zeros(2), torch.zeros(0, dtype=torch.long),
+                 []):
+        with pytest.raises(ValueError, match="attention: rows"):
+            make()(torch.zeros(1, 13, 12), rows)
+
+
+def test_rows_as_plain_numbers_are_those_of_a_tensor():
+    layer, x = make(), torch.randn(2, 13, 12)
+    assert torch.equal(layer(x, [5, 0]), layer(x, torch.tensor([5, 0])))
 
 
 def test_input_of_models():

@@ -180,19 +180,19 @@ def test_op_is_scripted():
     layer = make()
 
     @torch.jit.script
-    def attend(x, q, k, v, runs):
-        return torch.ops.translution.translution(x, q, k, v, runs, 3)
+    def attend(x, q, k, v, pairs: str):
+        return torch.ops.translution.translution(x, q, k, v, pairs, 3)
 
     @torch.jit.script
-    def whole(x, weights: List[torch.Tensor], runs):
+    def whole(x, weights: List[torch.Tensor], pairs: str):
         return torch.ops.translution.attention_layer(
-            x, "query,key,value", weights, "translution", 3, 13, runs=runs, map=True)
+            x, "query,key,value", weights, "translution", 3, pairs, 13, map=True)
 
     x = torch.randn(2, 13, 12)
-    runs = layer._tables["runs"]
+    pairs = layer._pairs
     wanted, map = layer._attend(x, None, True)
-    assert torch.equal(attend(x, layer.query, layer.key, layer.value, runs), wanted)
-    out, scripted_map = whole(x, [layer.query, layer.key, layer.value], runs)
+    assert torch.equal(attend(x, layer.query, layer.key, layer.value, pairs), wanted)
+    out, scripted_map = whole(x, [layer.query, layer.key, layer.value], pairs)
     assert torch.equal(out, wanted) and torch.equal(scripted_map, map)
     out.sum().backward()
     assert layer.query.grad is not None

@@ -44,7 +44,7 @@ def _saved_with(layer: nn.Module, metadata: Mapping[str, Any]) -> Optional[str]:
     if saved is None:
         return None
     compared = ["heads", "dim_head"]
-    if "runs" in layer._tables and not layer.relation:
+    if layer._pairs not in ("", "causal") and not layer.relation:
         compared += ["grid", "cls", "causal", "encoding", "sharing"]
     other = [name for name in compared if saved.get(name) != layer.options[name]]
     if not other:

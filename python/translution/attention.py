@@ -14,6 +14,24 @@ from ._options import options_text
 from .linear import Linear
 
 
+#: Query rows: token indices, as a tensor of int64 or as plain numbers; plain ones are traced.
+Rows = Union[Tensor, Sequence[int]]
+
+
+def row_list(rows: Optional[Rows]) -> List[int]:
+    """Query rows as plain numbers; none for all."""
+    if rows is None:
+        return []
+    if isinstance(rows, Tensor):
+        if rows.dim() != 1 or rows.dtype != torch.long:
+            raise ValueError("attention: rows must be a vector of int64 token indices, got "
+                             f"{rows.dtype} {list(rows.shape)}")
+        rows = rows.tolist()
+    if len(rows) == 0:
+        raise ValueError("attention: rows is empty; name one or more query rows")
+    return [int(row) for row in rows]
+
+
 class Relation(NamedTuple):
     """A relation between tokens instead of the offsets of a grid, such as the bonds of a molecule.
 
@@ -95,14 +113,15 @@ class Attention(Explained, nn.Module):
         if workspace is not None:
             given["workspace"] = workspace
         self.relation = relation
-        text, tokens, shorter, tables = torch.ops.translution.attention_layout(
+        text, pairs, tokens, shorter, tables = torch.ops.translution.attention_layout(
             options_text("attention", given), *self._relation_arguments())
         #: All options, with their defaults.
         self.options: Dict[str, Any] = json.loads(text)
         #: How many tokens the layer takes; 0: any number, where no grid was given.
         self.tokens: int = tokens
+        self._pairs: str = pairs  # how tokens relate: "7x7 cls", "160 causal"
         self._shorter: bool = shorter
-        self._tables: Dict[str, Tensor] = tables  # integers and angles of the grid; stay on the CPU
+        self._tables: Dict[str, Tensor] = tables  # angles and offsets of the grid; stay on the CPU
         started = self._start(device, dtype)
         self._names: List[str] = list(started)
         for name, value in started.items():
@@ -126,19 +145,19 @@ class Attention(Explained, nn.Module):
                 getattr(self, name).copy_(value)
         self.out.reset_parameters()
 
-    def _attend(self, x: Tensor, rows: Optional[Tensor], map: bool) -> Tuple[Tensor, Tensor]:
+    def _attend(self, x: Tensor, rows: Optional[Rows], map: bool) -> Tuple[Tensor, Tensor]:
         o, tables = self.options, self._tables
         return torch.ops.translution.attention_layer(
-            x, ",".join(self._names), [getattr(self, name) for name in self._names], o["method"], o["heads"],
-            self.tokens, self._shorter, tables.get("runs"), tables.get("angles"),
-            tables.get("position_features"), o["causal"], rows,
+            x, ",".join(self._names), [getattr(self, name) for name in self._names], o["method"],
+            o["heads"], self._pairs, self.tokens, self._shorter, tables.get("angles"),
+            tables.get("position_features"), row_list(rows),
             o["dropout"] if self.training else 0.0, o["mixing"], map, o["workspace"])
 
-    def forward(self, x: Tensor, rows: Optional[Tensor] = None) -> Tensor:
+    def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
         """[B, N, dim] -> [B, N, dim], or [B, len(rows), dim] for the query rows asked for."""
         return self.out(self._attend(x, rows, False)[0])
 
-    def forward_with_map(self, x: Tensor, rows: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    def forward_with_map(self, x: Tensor, rows: Optional[Rows] = None) -> Tuple[Tensor, Tensor]:
         """The output and the attention map [B, heads, N or len(rows), N], before dropout."""
         attended, map = self._attend(x, rows, True)
         return self.out(attended), map

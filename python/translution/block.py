@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .attention import Attention
+from .attention import Attention, Rows, row_list
 from .linear import Linear
 from .norm import LayerNorm
 
@@ -41,16 +41,16 @@ class Block(nn.Module):
         self.mlp = FeedForward(dim, mlp_dim, dropout, gelu, **factory)
         self.dropout = nn.Dropout(dropout)
 
-    def _finish(self, x: Tensor, rows: Optional[Tensor], attended: Tensor) -> Tensor:
-        kept = x if rows is None else x.index_select(1, rows.to(x.device))
+    def _finish(self, x: Tensor, rows: Optional[Rows], attended: Tensor) -> Tensor:
+        kept = x if rows is None else x[:, row_list(rows)]
         y = kept + self.dropout(attended)
         return y + self.mlp(self.norm2(y))
 
-    def forward(self, x: Tensor, rows: Optional[Tensor] = None) -> Tensor:
+    def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
         """Only the query rows asked for are computed and returned."""
         return self._finish(x, rows, self.attention(self.norm1(x), rows))
 
-    def forward_with_map(self, x: Tensor, rows: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    def forward_with_map(self, x: Tensor, rows: Optional[Rows] = None) -> Tuple[Tensor, Tensor]:
         attended, map = self.attention.forward_with_map(self.norm1(x), rows)
         return self._finish(x, rows, attended), map
 
@@ -65,7 +65,7 @@ class Backbone(nn.Module):
             Block(attention, mlp_dim, dropout, gelu, norm_eps, **factory) for attention in layers)
         self.norm = LayerNorm(layers[0]["dim"], norm_eps, **factory)
 
-    def forward(self, x: Tensor, rows: Optional[Tensor] = None) -> Tensor:
+    def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
         """`rows`: the tokens that the caller reads; the last block computes only those."""
         for block in self.blocks[:-1]:
             x = block(x)

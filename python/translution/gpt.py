@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ._model import Model
+from .attention import Rows
 from .block import Backbone, start_vectors
 from .linear import Linear
 from .norm import LayerNorm
@@ -57,7 +58,7 @@ class GPT(Model):
             x = torch.ops.translution.add_shared(x, positions)
         return self.dropout(x)
 
-    def forward(self, tokens: Tensor, rows: Optional[Tensor] = None) -> Tensor:
+    def forward(self, tokens: Tensor, rows: Optional[Rows] = None) -> Tensor:
         """With `rows` only the logits at those places."""
         features = self.backbone(self.embed(tokens), rows)
         return self.head(features if self.head_norm is None else self.head_norm(features))

@@ -92,5 +92,4 @@ class ViT(Model):
         if self.cls_token is None:
             sums = torch.ops.translution.sum_first(self.backbone(tokens).transpose(0, 1))
             return self.head(sums / tokens.shape[1])
-        cls_row = torch.zeros(1, dtype=torch.long)
-        return self.head(self.backbone(tokens, cls_row)[:, 0])
+        return self.head(self.backbone(tokens, rows=[0])[:, 0])

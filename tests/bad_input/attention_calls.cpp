@@ -5,16 +5,13 @@
 
 #include "tests/bad_input/wrong_calls.h"
 #include "translution/ops/attention.h"
-#include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
 
-constexpr int64_t kHugeRun = std::numeric_limits<int64_t>::max();
-
 struct Call {
   AttentionTerms terms;
-  AttentionSetting setting;
+  AttentionCall rest;
 };
 
 // A call that is right: batch 2, 5 tokens, 3 heads of 4, a bias per offset (9 slots).
@@ -22,8 +19,8 @@ Call good() {
   Call call;
   call.terms.q = call.terms.k = call.terms.v = at::zeros({2, 5, 12});
   call.terms.bias = at::zeros({9, 3});
-  call.setting.runs = runs_to_tensor(OffsetTable({{5}}).runs());
-  call.setting.heads = 3;
+  call.rest.pairs.text = "5";
+  call.rest.heads = 3;
   return call;
 }
 
@@ -41,8 +38,8 @@ template <typename Change>
 std::function<void()> with(Call (*start)(), Change change) {
   return [start, change] {
     Call call = start();
-    change(call.terms, call.setting);
-    attention(call.terms, call.setting);
+    change(call.terms, call.rest);
+    attention(call.terms, call.rest);
   };
 }
 
@@ -51,12 +48,7 @@ std::function<void()> with(Change change) {
   return with(good, change);
 }
 
-// The good call with its first run replaced.
-std::function<void()> with_run(Run run) {
-  return with([run](auto&, auto& setting) { setting.runs = runs_to_tensor({run}); });
-}
-
-std::vector<WrongCall> wrong_settings() {
+std::vector<WrongCall> wrong_calls() {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   return {
       {"no heads", with([](auto&, auto& s) { s.heads = 0; }),
@@ -67,28 +59,26 @@ std::vector<WrongCall> wrong_settings() {
        "attention: wanted a finite scale, got inf"},
       {"heads that do not divide the width", with([](auto&, auto& s) { s.heads = 5; }),
        "attention: the width 12 of q does not split evenly among 5 heads; wanted a multiple of 5"},
-      {"rows of int32", with([](auto&, auto& s) { s.rows = at::zeros({5}, at::kInt); }),
-       "attention: rows must be a vector of int64 token indices, got Int [5]"},
-      {"rows in a matrix", with([](auto&, auto& s) {
-         s.rows = at::zeros({5, 1}, at::kLong);
+      {"rows out of range", with([](auto&, auto& s) {
+         s.pairs.rows = {1, 2, 3, 4, 5};
        }),
-       "attention: rows must be a vector of int64 token indices, got Long [5, 1]"},
-      {"rows out of range", with([](auto&, auto& s) { s.rows = at::arange(1, 6); }),
-       "attention: rows reach from 1 to 5, the input has tokens 0 to 4"},
-      {"negative rows", with([](auto&, auto& s) { s.rows = at::arange(-1, 4); }),
-       "attention: rows reach from -1 to 3, the input has tokens 0 to 4"},
-      {"no rows", with([](auto&, auto& s) { s.rows = at::zeros({0}, at::kLong); }),
-       "attention: rows is empty; name one or more query rows"},
-      {"fewer rows than queries", with([](auto&, auto& s) { s.rows = at::arange(3); }),
-       "attention: rows has size 3 in dimension 0, wanted 5 (one token index per query row); its "
-       "shape is [3]"},
-      {"causal queries that nobody names", with([](auto& t, auto& s) {
+       "pairs: expected query rows from 0 to 4, got 1 to 5"},
+      {"negative rows", with([](auto&, auto& s) {
+         s.pairs.rows = {-1, 0, 1, 2, 3};
+       }),
+       "pairs: expected query rows from 0 to 4, got -1 to 3"},
+      {"fewer rows than queries", with([](auto&, auto& s) {
+         s.pairs.rows = {0, 1, 2};
+       }),
+       "attention: q has size 5 in dimension 1, wanted 3 (the query rows); its shape is [2, 5, "
+       "12]"},
+      {"queries that nobody names", with([](auto& t, auto& s) {
          t.q = t.q.narrow(1, 0, 2);
          t.bias = at::Tensor();
-         s.runs = at::Tensor();
-         s.causal = true;
+         s.pairs.text = "causal";
        }),
-       "attention: causal with 2 query rows of 5 tokens needs `rows` to know which they are"},
+       "attention: q has size 2 in dimension 1, wanted 5 (the query rows); its shape is [2, 2, "
+       "12]"},
       {"a mask of the wrong shape", with([](auto&, auto& s) {
          s.keep = at::ones({2, 3, 5, 4});
        }),
@@ -136,7 +126,7 @@ std::vector<WrongCall> wrong_terms() {
        "attention: v has size 4 in dimension 1, wanted 5 (the tokens); its shape is [2, 4, 12]"},
       {"no tokens", with([](auto& t, auto& s) {
          t.q = t.k = t.v = at::zeros({2, 0, 12});
-         s.runs = at::zeros({0, 7}, at::kLong);
+         s.pairs.text = "";
        }),
        "attention: wanted one or more tokens, got none"},
       {"a bias for other heads", with([](auto& t, auto&) {
@@ -146,8 +136,11 @@ std::vector<WrongCall> wrong_terms() {
        "[9, 2]"},
       {"a bias without slots", with([](auto& t, auto&) { t.bias = at::zeros({3}); }),
        "attention: bias must be [slots, heads], got [3]"},
-      {"relative terms without runs", with(relative, [](auto&, auto& s) { s.runs = at::Tensor(); }),
-       "attention: relative terms need runs (OffsetTable::runs), got none"},
+      {"relative terms without slots", with(relative, [](auto&, auto& s) { s.pairs.text = ""; }),
+       "attention: relative terms need pairs with slots, such as '7x7 cls' or '160 causal', got "
+       "''"},
+      {"a bias without pairs", with([](auto&, auto& s) { s.pairs.text = "causal"; }),
+       "attention: bias needs pairs with slots, such as '7x7 cls', got 'causal'"},
       {"relative queries without keys",
        with(relative, [](auto& t, auto&) { t.rel_k = t.table_k = at::Tensor(); }),
        "attention: relative queries are 12 wide, relative keys 0; they must be equal, or both "
@@ -185,57 +178,64 @@ std::vector<WrongCall> wrong_terms() {
   };
 }
 
-std::vector<WrongCall> wrong_runs() {
+std::vector<WrongCall> wrong_pairs() {
   return {
-      {"runs of six numbers", with([](auto&, auto& s) { s.runs = s.runs.narrow(1, 0, 6); }),
-       "attention: runs must be a CPU int64 tensor [R, 7] as OffsetTable gives it, got cpu Long "
-       "[9, 6]"},
-      {"runs of int32", with([](auto&, auto& s) { s.runs = s.runs.to(at::kInt); }),
-       "attention: runs must be a CPU int64 tensor [R, 7] as OffsetTable gives it, got cpu Int [9, "
-       "7]"},
-      {"runs on another device", with([](auto&, auto& s) { s.runs = s.runs.to(at::kMeta); }),
-       "attention: runs must be a CPU int64 tensor [R, 7] as OffsetTable gives it, got meta Long "
-       "[9, 7]"},
-      {"runs of a larger table",
-       with([](auto&, auto& s) { s.runs = runs_to_tensor(OffsetTable({{6}}).runs()); }),
-       "attention: the run that starts at pair (0, 5) with length 1 leaves the 5 query rows or the "
-       "5 tokens; build the offset table for this input"},
-      {"runs with more slots than the table",
-       with([](auto& t, auto&) { t.bias = t.bias.narrow(0, 0, 8); }),
-       "attention: a run asks for slots 0 and 8, the weight tables have 8 rows; make them for the "
-       "same offset table"},
-      {"a run of no pairs", with_run({0, 0, 0, 0, 0, 1, 1}),
-       "attention: the run that starts at pair (0, 0) has length 0, wanted 1 or more"},
-      {"a run with a negative length", with_run({0, 0, 0, 0, -4, 1, 1}),
-       "attention: the run that starts at pair (0, 0) has length -4, wanted 1 or more"},
-      {"a run that starts before the first token", with_run({0, 0, -1, 0, 1, 1, 1}),
-       "attention: the run that starts at pair (-1, 0) with length 1 leaves the 5 query rows or "
-       "the 5 tokens; build the offset table for this input"},
-      {"a run that leaves the tokens", with_run({0, 0, 3, 0, 3, 1, 1}),
-       "attention: the run that starts at pair (3, 0) with length 3 leaves the 5 query rows or the "
-       "5 tokens; build the offset table for this input"},
-      {"a run whose end overflows", with_run({0, 0, kHugeRun, 0, 2, 1, 1}),
-       "attention: the run that starts at pair (9223372036854775807, 0) with length 2 leaves the 5 "
-       "query rows or the 5 tokens; build the offset table for this input"},
-      {"a run of overflowing length", with_run({0, 0, 0, 0, kHugeRun, 1, 1}),
-       "attention: the run that starts at pair (0, 0) with length 9223372036854775807 leaves the 5 "
-       "query rows or the 5 tokens; build the offset table for this input"},
-      {"a run with a negative slot", with_run({-1, 0, 0, 0, 1, 1, 1}),
-       "attention: a run asks for slots -1 and 0, the weight tables have 9 rows; make them for the "
-       "same offset table"},
-      {"a run with a key slot too large", with_run({0, 9, 0, 0, 1, 1, 1}),
-       "attention: a run asks for slots 0 and 9, the weight tables have 9 rows; make them for the "
-       "same offset table"},
-      {"a run that stands still", with_run({0, 0, 0, 0, 2, 0, 0}),
-       "attention: the run that starts at pair (0, 0) steps by (0, 0), wanted (1, 1), (0, 1) or "
-       "(1, 0)"},
-      {"a run that strides", with_run({0, 0, 0, 0, 2, 2, 1}),
-       "attention: the run that starts at pair (0, 0) steps by (2, 1), wanted (1, 1), (0, 1) or "
-       "(1, 0)"},
-      {"more pairs than there are", with([](auto&, auto& s) {
-         s.runs = at::cat({s.runs, s.runs});
+      {"a text that is none", with([](auto&, auto& s) { s.pairs.text = "five"; }),
+       "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got 'five'"},
+      {"a word that pairs do not have", with([](auto&, auto& s) { s.pairs.text = "5 class"; }),
+       "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got '5 class'"},
+      {"a radius that is no number", with([](auto&, auto& s) { s.pairs.text = "5 window=x"; }),
+       "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got '5 window=x'"},
+      {"a radius below 0", with([](auto&, auto& s) { s.pairs.text = "5 direction=-1"; }),
+       "offsets: wanted a radius of 0 or more, got -1"},
+      {"a side of 0", with([](auto&, auto& s) { s.pairs.text = "5x0"; }),
+       "offsets: every side of a grid must be 1 or more, got 5x0"},
+      {"a side that overflows", with([](auto&, auto& s) { s.pairs.text = "99999999999999999999"; }),
+       "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got "
+       "'99999999999999999999'"},
+      {"a grid that is too large", with([](auto&, auto& s) { s.pairs.text = "70000"; }),
+       "offsets: the grid 70000 has more than 65535 tokens, the most that a table of all pairs can "
+       "hold"},
+      {"pairs of fewer tokens", with([](auto& t, auto& s) {
+         s.pairs.text = "4";
+         t.bias = at::zeros({7, 3});
        }),
-       "attention: the runs hold 50 pairs, more than 5 x 5"},
+       "pairs: expected 1 to 4 tokens, got 5"},
+      {"pairs of another grid", with([](auto& t, auto& s) {
+         s.pairs.text = "2x3";
+         t.bias = at::zeros({15, 3});
+       }),
+       "pairs: expected 6 tokens, got 5"},
+      {"a grid that is not smaller", with([](auto&, auto& s) { s.pairs.grid = {6}; }),
+       "pairs: expected a grid within 5, got 6"},
+      {"a grid of other tokens", with([](auto&, auto& s) { s.pairs.grid = {4}; }),
+       "pairs: the grid 4 has 4 tokens, got 5"},
+      {"a grid of other sides", with([](auto&, auto& s) {
+         s.pairs.grid = {5, 1};
+       }),
+       "pairs: expected a grid of 1 sides within 5, got 5x1"},
+      {"too few slots", with([](auto& t, auto&) { t.bias = t.bias.narrow(0, 0, 8); }),
+       "attention: bias has 8 rows, the pairs '5' have 9 slots; make them for the same offsets"},
+      {"too many slots",
+       with(relative,
+            [](auto& t, auto&) {
+              t.table_k = at::zeros({10, 6, 12});
+            }),
+       "attention: table_k has 10 rows, the pairs '5' have 9 slots; make them for the same "
+       "offsets"},
+      {"pairs of a relation that is not square",
+       with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*24"; }),
+       "relation: 4 tokens need 16 entries, got 24"},
+      {"a relation with a slot too large",
+       with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*24,1"; }),
+       "relation: the entry of pair (4, 4) is 1, wanted -1 for no pair or 0 to 0"},
+      {"a relation with a key slot too large",
+       with([](auto&, auto& s) { s.pairs.text = "relation mirror=1 slots=0*25"; }),
+       "relation: a mirror entry is 1, wanted 0 to 0"},
+      {"a relation that repeats too often",
+       with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*9223372036854775807"; }),
+       "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got 'relation mirror=0 "
+       "slots=0*9223372036854775807'"},
   };
 }
 
@@ -243,11 +243,13 @@ std::vector<WrongCall> wrong_runs() {
 
 std::vector<WrongCall> wrong_attention_calls() {
   std::vector<WrongCall> all{
-      {"a dropout mask that drops all", [] { dropout_mask(1.0, {2}, at::kFloat); },
+      {"a dropout mask that drops all", [] { dropout_mask(1.0, good().terms.q, {}); },
        "dropout: wanted a probability in [0, 1), got 1"},
-      {"a dropout mask of NaN", [] { dropout_mask(std::nan(""), {2}, at::kFloat); },
-       "dropout: wanted a probability in [0, 1), got nan"}};
-  for (const auto& calls : {wrong_settings(), wrong_terms(), wrong_runs()})
+      {"a dropout mask of NaN", [] { dropout_mask(std::nan(""), good().terms.q, {}); },
+       "dropout: wanted a probability in [0, 1), got nan"},
+      {"a dropout mask for a vector", [] { dropout_mask(0.5, at::zeros({2}), {}); },
+       "dropout: expected x [B, N, C]"}};
+  for (const auto& calls : {wrong_calls(), wrong_terms(), wrong_pairs()})
     all.insert(all.end(), calls.begin(), calls.end());
   return all;
 }

@@ -105,9 +105,9 @@ std::vector<WrongCall> wrong_inputs() {
        "translution: q is on cpu but x is on meta; move one of them"},
       {"a layer asked for rows out of range",
        calling(torch::zeros({2, 7, 6}), torch::full({1}, 7, torch::kLong)),
-       "translution: rows reach from 7 to 7, the input has tokens 0 to 6"},
+       "translution: expected query rows from 0 to 6, got 7"},
       {"a layer asked for float rows", calling(torch::zeros({2, 7, 6}), torch::zeros({1})),
-       "translution: rows must be a vector of int64 token indices, got Float [1]"},
+       "attention: rows must be a vector of int64 token indices, got Float [1]"},
   };
 }
 

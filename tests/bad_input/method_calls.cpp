@@ -4,9 +4,8 @@
 
 #include "tests/bad_input/wrong_calls.h"
 #include "translution/ops/convolution.h"
-#include "translution/ops/functional.h"
+#include "translution/ops/methods.h"
 #include "translution/ops/rotary.h"
-#include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
@@ -16,10 +15,10 @@ at::Tensor features() { return at::zeros({2, 5, 6}); }
 at::Tensor matrix() { return at::zeros({6, 12}); }
 at::Tensor table() { return at::zeros({9, 6, 12}); }
 
-CallOptions options() {
-  CallOptions call;
+AttentionCall options() {
+  AttentionCall call;
   call.heads = 3;
-  call.runs = runs_to_tensor(OffsetTable({{5}}).runs());
+  call.pairs.text = "5";
   return call;
 }
 
@@ -29,7 +28,7 @@ std::function<void()> translution_with(Change change) {
   return [change] {
     at::Tensor x = features();
     RoleWeights weights{table(), table(), table()};
-    CallOptions call = options();
+    AttentionCall call = options();
     change(x, weights, call);
     translution(x, weights, call);
   };
@@ -44,7 +43,7 @@ std::function<void()> alpha_with(Change change) {
     weights.down = {at::zeros({6, 6}), at::zeros({6, 6}), at::zeros({6, 6})};
     weights.table = {at::zeros({9, 6, 6}), at::zeros({9, 6, 6}), at::zeros({9, 6, 6})};
     weights.up = at::zeros({6, 12});
-    CallOptions call = options();
+    AttentionCall call = options();
     change(weights, call);
     alpha_translution(features(), weights, call);
   };
@@ -55,14 +54,13 @@ std::function<void()> self_attention_with(Change change) {
   return [change] {
     RoleWeights weights{matrix(), matrix(), matrix()};
     PositionTerms terms;
-    CallOptions call = options();
+    AttentionCall call = options();
     change(weights, terms, call);
     self_attention(features(), weights, terms, call);
   };
 }
 
 std::vector<WrongCall> wrong_translutions() {
-  const double nan = std::nan("");
   return {
       {"translution without x", translution_with([](auto& x, auto&, auto&) { x = at::Tensor(); }),
        "translution: x [B, N, C] is missing"},
@@ -76,10 +74,9 @@ std::vector<WrongCall> wrong_translutions() {
        }),
        "translution: wanted one or more tokens, x is [2, 0, 6]"},
       {"translution of other tokens", translution_with([](auto& x, auto&, auto&) {
-         x = at::zeros({2, 4, 6});
+         x = at::zeros({2, 6, 6});
        }),
-       "translution: the run that starts at pair (0, 4) with length 1 leaves the 4 query rows or "
-       "the 4 tokens; build the offset table for this input"},
+       "pairs: expected 1 to 5 tokens, got 6"},
       {"translution of other channels", translution_with([](auto& x, auto&, auto&) {
          x = at::zeros({2, 5, 7});
        }),
@@ -112,28 +109,24 @@ std::vector<WrongCall> wrong_translutions() {
       {"translution with negative heads",
        translution_with([](auto&, auto&, auto& call) { call.heads = -1; }),
        "translution: wanted one or more heads, got -1"},
-      {"translution with a NaN dropout",
-       translution_with([nan](auto&, auto&, auto& call) { call.dropout = nan; }),
-       "translution: wanted a dropout probability in [0, 1), got nan"},
-      {"translution with a negative dropout",
-       translution_with([](auto&, auto&, auto& call) { call.dropout = -0.1; }),
-       "translution: wanted a dropout probability in [0, 1), got -0.1"},
       {"translution with weights in double",
        translution_with([](auto&, auto& w, auto&) { w.k = w.k.to(at::kDouble); }),
        "translution: k is Double but x is Float; convert one of them"},
       {"translution with weights on another device",
        translution_with([](auto&, auto& w, auto&) { w.v = w.v.to(at::kMeta); }),
        "translution: v is on meta but x is on cpu; move one of them"},
-      {"translution without runs",
-       translution_with([](auto&, auto&, auto& call) { call.runs = at::Tensor(); }),
-       "attention: relative terms need runs (OffsetTable::runs), got none"},
+      {"translution without slots",
+       translution_with([](auto&, auto&, auto& call) { call.pairs.text = "causal"; }),
+       "attention: relative terms need pairs with slots, such as '7x7 cls' or '160 causal', got "
+       "'causal'"},
       {"translution with too few slots",
        translution_with([](auto&, auto& w, auto&) { w.v = w.v.narrow(0, 0, 4); }),
-       "attention: a run asks for slots 0 and 8, the weight tables have 4 rows; make them for the "
-       "same offset table"},
-      {"translution with rows out of range",
-       translution_with([](auto&, auto&, auto& call) { call.rows = at::full({2}, 5, at::kLong); }),
-       "translution: rows reach from 5 to 5, the input has tokens 0 to 4"},
+       "attention: table_v has 4 rows, the pairs '5' have 9 slots; make them for the same "
+       "offsets"},
+      {"translution with rows out of range", translution_with([](auto&, auto&, auto& call) {
+         call.pairs.rows = {5, 5};
+       }),
+       "translution: expected query rows from 0 to 4, got 5"},
       {"translution with relative queries and angles",
        translution_with([](auto&, auto&, auto& call) {
          call.angles = at::zeros({5, 2});
@@ -196,7 +189,7 @@ std::vector<WrongCall> wrong_self_attentions() {
        "attention: gate and position come together, got only gate"},
       {"self-attention with too few angles", self_attention_with([](auto&, auto&, auto& call) {
          call.angles = at::zeros({3, 2});
-         call.rows = at::full({1}, 4, at::kLong);
+         call.pairs.rows = {4};
        }),
        "self_attention: rotary angles must be [5, D / 2], one row per token of x, got [3, 2]"},
       {"self-attention with too narrow angles", self_attention_with([](auto&, auto&, auto& call) {
@@ -208,7 +201,7 @@ std::vector<WrongCall> wrong_self_attentions() {
 }
 
 std::vector<WrongCall> wrong_others() {
-  const auto runs = options().runs;
+  const PairsName pairs{"5"};
   return {
       {"rotary without x",
        [] {
@@ -246,31 +239,32 @@ std::vector<WrongCall> wrong_others() {
        "rotary: a head of 6 channels does not split into pairs for 2 axes; wanted a multiple of 4"},
       {"angles with a NaN base", [] { rotary_angles({4}, false, 8, std::nan("")); },
        "rotary: wanted a finite base above 0, got nan"},
-      {"convolution without x", [runs] { convolution({}, table(), runs); },
+      {"convolution without x", [pairs] { convolution({}, table(), pairs); },
        "convolution: x [B, N, C] is missing"},
-      {"convolution without runs", [] { convolution(features(), table(), {}); },
-       "convolution: the runs of the offset table are missing; hand in "
-       "runs_to_tensor(table.runs())"},
-      {"convolution without a kernel", [runs] { convolution(features(), {}, runs); },
+      {"convolution without slots", [] { convolution(features(), table(), {"causal"}); },
+       "convolution: expected pairs with slots, such as '7x7 window=1', got 'causal'"},
+      {"convolution without a kernel", [pairs] { convolution(features(), {}, pairs); },
        "convolution: weight [slots, C, width] is missing"},
       {"convolution of no tokens",
-       [runs] {
-         convolution(at::zeros({2, 0, 6}), table(), runs);
+       [pairs] {
+         convolution(at::zeros({2, 0, 6}), table(), pairs);
        },
        "convolution: wanted one or more tokens, x is [2, 0, 6]"},
       {"convolution of other channels",
-       [runs] {
-         convolution(at::zeros({2, 5, 7}), table(), runs);
+       [pairs] {
+         convolution(at::zeros({2, 5, 7}), table(), pairs);
        },
        "convolution: weight has size 6 in dimension 1, wanted 7 (the channels of x); its shape is "
        "[9, 6, 12]"},
       {"convolution with too small a kernel",
-       [runs] { convolution(features(), table().narrow(0, 0, 8), runs); },
-       "convolution: a run asks for slots 0 and 8, the weight tables have 8 rows; make them for "
-       "the same offset table"},
+       [pairs] { convolution(features(), table().narrow(0, 0, 8), pairs); },
+       "convolution: weight has size 8 in dimension 0, wanted 9 (the slots of the pairs); its "
+       "shape is [8, 6, 12]"},
       {"convolution with rows out of range",
-       [runs] { convolution(features(), table(), runs, at::full({1}, -1, at::kLong)); },
-       "convolution: rows reach from -1 to -1, the input has tokens 0 to 4"},
+       [] {
+         convolution(features(), table(), {"5", {}, {-1}});
+       },
+       "pairs: expected query rows from 0 to 4, got -1 to -1"},
   };
 }
 

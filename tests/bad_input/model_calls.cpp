@@ -193,7 +193,7 @@ std::vector<WrongCall> wrong_inputs() {
        "GPT: the tokens are on meta, the model is on cpu; move one of them"},
       {"a GPT asked for rows out of range",
        calling_gpt(tokens_up_to(6), torch::full({1}, 2, torch::kLong)),
-       "translution: rows reach from 2 to 2, the input has tokens 0 to 1"},
+       "translution: expected query rows from 0 to 1, got 2"},
       {"the attention maps of an image of the wrong size",
        [] {
          ViT(tiny_vit())->attention_maps(torch::zeros({1, 2, 12, 12}));

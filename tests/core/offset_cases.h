@@ -43,9 +43,9 @@ inline std::vector<OffsetOptions> offset_cases() {
 /// (i, j, slot, key slot) of every pair, once for each time it stands in the runs.
 using PairList = std::multiset<std::tuple<int64_t, int64_t, int64_t, int64_t>>;
 
-inline PairList list_pairs(const std::vector<Run>& runs) {
+inline PairList list_pairs(const std::vector<PairRun>& runs) {
   PairList pairs;
-  for (const Run& run : runs)
+  for (const PairRun& run : runs)
     for (int64_t t = 0; t < run.length; ++t)
       pairs.emplace(run.i + t * run.di, run.j + t * run.dj, run.slot, run.key_slot);
   return pairs;

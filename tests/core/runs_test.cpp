@@ -10,13 +10,11 @@
 namespace translution {
 namespace {
 
-using OneRun = Run;  // inside a test, Run is the function of testing::Test
-
 constexpr uint32_t kSeed = 20240607;
 
-std::vector<Run> runs_of(const OffsetTable& table, int64_t slot) {
-  std::vector<Run> runs;
-  for (const OneRun& run : table.runs())
+std::vector<PairRun> runs_of(const OffsetTable& table, int64_t slot) {
+  std::vector<PairRun> runs;
+  for (const PairRun& run : table.runs())
     if (run.slot == slot) runs.push_back(run);
   return runs;
 }
@@ -26,33 +24,33 @@ TEST(Runs, CoverEveryPairExactlyOnceInTheOrderOfSlots) {
     const OffsetTable table(options);
     const auto& runs = table.runs();
     EXPECT_TRUE(list_pairs(runs) == list_pairs(table, table.num_tokens())) << describe(options);
-    EXPECT_TRUE(std::is_sorted(runs.begin(), runs.end(), [](const OneRun& a, const OneRun& b) {
+    EXPECT_TRUE(std::is_sorted(runs.begin(), runs.end(), [](const PairRun& a, const PairRun& b) {
       return a.slot < b.slot;
     })) << describe(options);
-    for (const OneRun& run : runs) {
+    for (const PairRun& run : runs) {
       const bool steps = (run.di == 1 && run.dj == 1) || (run.di + run.dj == 1 && run.di >= 0);
       EXPECT_TRUE(steps && run.length > 0) << describe(options);
     }
   }
 }
 
-TEST(Runs, AnOffsetAlongTheFirstAxisIsOneRun) {
+TEST(Runs, AnOffsetAlongTheFirstAxisIsPairRun) {
   const OffsetTable table({{7, 7}});
   const int64_t down = table.slot(7, 0), up = table.slot(0, 7);
   EXPECT_EQ(table.slot_name(down), "(+1,0)");
-  EXPECT_THAT(runs_of(table, down), testing::ElementsAre(OneRun{down, up, 7, 0, 42, 1, 1}));
+  EXPECT_THAT(runs_of(table, down), testing::ElementsAre(PairRun{down, up, 7, 0, 42, 1, 1}));
   EXPECT_THAT(runs_of(table, table.slot(0, 0)),
-              testing::ElementsAre(OneRun{table.slot(0, 0), table.slot(0, 0), 0, 0, 49, 1, 1}));
+              testing::ElementsAre(PairRun{table.slot(0, 0), table.slot(0, 0), 0, 0, 49, 1, 1}));
 }
 
-TEST(Runs, AnOffsetAlongTheLastAxisIsOneRunPerRowOfTheGrid) {
+TEST(Runs, AnOffsetAlongTheLastAxisIsPairRunPerRowOfTheGrid) {
   const OffsetTable table({{7, 7}});
   const auto runs = runs_of(table, table.slot(2, 0));  // (0,+2)
   ASSERT_EQ(runs.size(), 7u);
-  for (const OneRun& run : runs) EXPECT_EQ(run.length, 5);
+  for (const PairRun& run : runs) EXPECT_EQ(run.length, 5);
 }
 
-TEST(Runs, TextHasOneRunPerOffset) {
+TEST(Runs, TextHasPairRunPerOffset) {
   EXPECT_EQ(OffsetTable({{160}, false, /*causal=*/true}).runs().size(), 160u);
   EXPECT_EQ(OffsetTable({{40}}).runs().size(), 79u);
 }
@@ -60,25 +58,9 @@ TEST(Runs, TextHasOneRunPerOffset) {
 TEST(Runs, TheClassTokenHasOneFanPerDirection) {
   const OffsetTable table({{7, 7}, /*cls=*/true});
   const int64_t itself = 169, in = 170, out = 171;
-  EXPECT_THAT(runs_of(table, itself), testing::ElementsAre(OneRun{itself, itself, 0, 0, 1, 1, 1}));
-  EXPECT_THAT(runs_of(table, in), testing::ElementsAre(OneRun{in, in, 0, 1, 49, 0, 1}));
-  EXPECT_THAT(runs_of(table, out), testing::ElementsAre(OneRun{out, out, 1, 0, 49, 1, 0}));
-}
-
-TEST(ClipRuns, KeepsExactlyThePairsOfAShorterInput) {
-  for (const auto& options : offset_cases()) {
-    const OffsetTable table(options);
-    for (const int64_t n : {int64_t{0}, int64_t{1}, table.num_tokens() / 2, table.num_tokens() - 1,
-                            table.num_tokens(), table.num_tokens() + 3})
-      EXPECT_TRUE(list_pairs(clip_runs(table.runs(), n)) ==
-                  list_pairs(table, std::min(n, table.num_tokens())))
-          << describe(options) << ", first " << n;
-  }
-}
-
-TEST(ClipRuns, OfACausalTableAreTheRunsOfAShorterTable) {
-  const OffsetTable longer({{40}, false, true}), shorter({{23}, false, true});
-  EXPECT_EQ(clip_runs(longer.runs(), 23), shorter.runs());
+  EXPECT_THAT(runs_of(table, itself), testing::ElementsAre(PairRun{itself, itself, 0, 0, 1, 1, 1}));
+  EXPECT_THAT(runs_of(table, in), testing::ElementsAre(PairRun{in, in, 0, 1, 49, 0, 1}));
+  EXPECT_THAT(runs_of(table, out), testing::ElementsAre(PairRun{out, out, 1, 0, 49, 1, 0}));
 }
 
 PairList expected_selection(const OffsetTable& table, const std::vector<int64_t>& rows) {
@@ -119,7 +101,7 @@ TEST(SelectRows, OfTheClassTokenAreOnePairAndOneFan) {
   const OffsetTable table({{7, 7}, /*cls=*/true});
   EXPECT_THAT(
       select_rows(table.runs(), {0}),
-      testing::ElementsAre(OneRun{169, 169, 0, 0, 1, 1, 1}, OneRun{170, 170, 0, 1, 49, 0, 1}));
+      testing::ElementsAre(PairRun{169, 169, 0, 0, 1, 1, 1}, PairRun{170, 170, 0, 1, 49, 0, 1}));
 }
 
 }  // namespace

@@ -62,12 +62,8 @@ command -v pkg-config >/dev/null || { echo "pkg-config: not here, left out"; exi
 echo "pkg-config: compiles and links"
 export PKG_CONFIG_PATH=$lib/pkgconfig
 cat >"$build/by_pkg_config.cpp" <<'CPP'
-#include "translution/ops/runs.h"
-int main() {
-  translution::OffsetOptions options;
-  options.grid = {3, 3};
-  return translution::runs_to_tensor(translution::OffsetTable(options).runs()).size(1) == 7 ? 0 : 1;
-}
+#include "translution/ops/methods.h"
+int main() { return translution::find_pairs({"3x3 cls"})->slot_count() == 28 ? 0 : 1; }
 CPP
 # shellcheck disable=SC2046
 c++ "$build/by_pkg_config.cpp" -o "$build/by_pkg_config" $(pkg-config --cflags --libs translution)

@@ -171,7 +171,7 @@ Generator before_last(const GPT& model, bool cache) {
 
 // Some tokens multiply for those behind them as well, so that only whole texts can be counted.
 TEST(Generator, MultipliesOncePerPairAndRelativeRole) {
-  if (!kernels_wanted()) GTEST_SKIP() << "the portable path does not count its products";
+  if (!fused_enabled()) GTEST_SKIP() << "the portable path does not count its products";
   const auto options = small_gpt();
   const auto& a = options.architecture;
   Generator generator(build<GPT>(options, torch::kFloat));
@@ -201,7 +201,7 @@ double seconds_for_one_token(const GPT& model, bool cache) {
 }
 
 TEST(Generator, IsFasterWithItsFeaturesKept) {
-  if (!kernels_wanted()) GTEST_SKIP() << "the portable path takes its time for every slot";
+  if (!fused_enabled()) GTEST_SKIP() << "the portable path takes its time for every slot";
   auto model = build<GPT>(small_gpt(), torch::kFloat);
   const double kept = seconds_for_one_token(model, true);
   const double whole = seconds_for_one_token(model, false);

@@ -122,7 +122,7 @@ const Curves& usual_curves() {
 }
 
 // Does this run take the portable implementation everywhere?
-bool runs_portable() { return !kernels_wanted(); }
+bool runs_portable() { return !fused_enabled(); }
 
 // What the portable implementation computes.
 Curves portable_curves() {

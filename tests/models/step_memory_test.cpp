@@ -63,7 +63,7 @@ TEST(ModelCost, CountsTheAccumulators) {
   OffsetOptions offsets;
   offsets.grid = {12, 12};
   offsets.cls = true;
-  const auto plan = kernels::make_slot_plan(OffsetTable(offsets).runs(), kBatch, kDim);
+  const auto plan = *kernels::slot_plan(*find_pairs({pairs_text(offsets)}), kBatch, kDim);
   EXPECT_GT(plan.counts.sums, 8);
   const double bytes = 4.0 * static_cast<double>(plan.counts.sums * kBatch * kTokens * kDim);
   Position position;

@@ -103,7 +103,7 @@ std::vector<std::string> differing(const Digests& digests, const Digests& expect
 }
 
 // Does this run take the portable implementation everywhere?
-bool runs_portable() { return !kernels_wanted(); }
+bool runs_portable() { return !fused_enabled(); }
 
 // What the portable implementation computes.
 Results portable_results(Subject& subject) {

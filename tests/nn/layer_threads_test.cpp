@@ -79,7 +79,7 @@ Position position_of(Method method, const char* roles = "qkv") {
 }
 
 TEST(LayerThreads, MoreThanEightWorkOnOneLayer) {
-  if (!kernels_wanted()) GTEST_SKIP() << "no kernels";
+  if (!fused_enabled()) GTEST_SKIP() << "no kernels";
   torch::manual_seed(kSeed);
   Translution layer(AttentionOptions(128).heads(2).dim_head(64).grid({14, 14}).cls(true));
   auto x = torch::randn({2, 197, 128}).requires_grad_();
@@ -136,7 +136,7 @@ std::vector<at::Tensor> results_of(Attention& layer, at::Tensor& x, const at::Te
 }
 
 TEST(LayerThreads, AnyNumberGivesTheSameBits) {
-  if (!kernels_wanted()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   for (const LayerCase& test : layer_cases()) {
     torch::manual_seed(kSeed);
     Attention layer(test.options);

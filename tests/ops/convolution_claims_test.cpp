@@ -9,21 +9,11 @@
 #include "tests/support/cases.h"
 #include "tests/support/expect.h"
 #include "translution/ops/convolution.h"
-#include "translution/ops/runs.h"
 
 namespace translution::testing {
 namespace {
 
 constexpr int64_t B = 2, C = 3, O = 4;
-
-at::Tensor window_runs(const std::vector<int64_t>& grid, int64_t radius, bool causal = false) {
-  OffsetOptions options;
-  options.grid = grid;
-  options.sharing = Sharing::window;
-  options.radius = radius;
-  options.causal = causal;
-  return runs_to_tensor(OffsetTable(options).runs());
-}
 
 // LibTorch's kernel [O,C,k…] reads x at p_i + u - r; our slots count delta = p_i - p_j = r - u
 // upwards, which is u backwards: [slots,C,O].
@@ -39,7 +29,7 @@ using Native = std::function<at::Tensor(const at::Tensor& image, const at::Tenso
 
 // Output and gradients equal those of LibTorch's convolution on images [B,C,sides…].
 void expect_native(const std::vector<int64_t>& grid, std::vector<int64_t> kernel_sides,
-                   const at::Tensor& runs, const Native& native, bool causal = false) {
+                   const std::string& pairs, const Native& native) {
   auto random = generator("convolution");
   std::vector<int64_t> image_shape{B, C}, kernel_shape{O, C};
   image_shape.insert(image_shape.end(), grid.begin(), grid.end());
@@ -47,8 +37,7 @@ void expect_native(const std::vector<int64_t>& grid, std::vector<int64_t> kernel
   const auto image = normal(image_shape, random).requires_grad_(true);
   const auto kernel = normal(kernel_shape, random).requires_grad_(true);
   const auto wanted = native(image, kernel).flatten(2).transpose(1, 2);  // [B,N,O]
-  const auto got =
-      convolution(image.flatten(2).transpose(1, 2), to_slots(kernel), runs, {}, causal);
+  const auto got = convolution(image.flatten(2).transpose(1, 2), to_slots(kernel), {pairs});
   ASSERT_EQ(got.sizes(), wanted.sizes());
   EXPECT_LE(error(got, wanted), kRounding);
   const auto weight = normal(wanted.sizes(), random);
@@ -58,30 +47,28 @@ void expect_native(const std::vector<int64_t>& grid, std::vector<int64_t> kernel
 }
 
 TEST(Claim, ScoresOfOneInsideA3x3WindowAreConv2d) {
-  expect_native({5, 7}, {3, 3}, window_runs({5, 7}, 1), [](const auto& image, const auto& kernel) {
+  expect_native({5, 7}, {3, 3}, "5x7 window=1", [](const auto& image, const auto& kernel) {
     return at::conv2d(image, kernel, {}, 1, /*padding=*/1);
   });
 }
 
 TEST(Claim, ScoresOfOneInsideA5x5WindowAreConv2d) {
-  expect_native({6, 4}, {5, 5}, window_runs({6, 4}, 2), [](const auto& image, const auto& kernel) {
+  expect_native({6, 4}, {5, 5}, "6x4 window=2", [](const auto& image, const auto& kernel) {
     return at::conv2d(image, kernel, {}, 1, /*padding=*/2);
   });
 }
 
 TEST(Claim, ScoresOfOneInsideA3x3x3WindowAreConv3d) {
-  expect_native({3, 4, 2}, {3, 3, 3}, window_runs({3, 4, 2}, 1),
-                [](const auto& image, const auto& kernel) {
-                  return at::conv3d(image, kernel, {}, 1, /*padding=*/1);
-                });
+  expect_native({3, 4, 2}, {3, 3, 3}, "3x4x2 window=1", [](const auto& image, const auto& kernel) {
+    return at::conv3d(image, kernel, {}, 1, /*padding=*/1);
+  });
 }
 
 TEST(Claim, ScoresOfOneOnThePastAreACausalConv1d) {
   const Native native = [](const auto& image, const auto& kernel) {
     return at::conv1d(at::constant_pad_nd(image, {3, 0}), kernel);
   };
-  expect_native({9}, {4}, window_runs({9}, 3, /*causal=*/true), native, /*causal=*/true);
-  expect_native({9}, {4}, window_runs({9}, 3, /*causal=*/true), native, /*causal=*/false);
+  expect_native({9}, {4}, "9 causal window=3", native);
 }
 
 TEST(Claim, TranslutionWithEqualScoresInAWindowIsTheMeanOfAConvolution) {
@@ -91,12 +78,12 @@ TEST(Claim, TranslutionWithEqualScoresInAWindowIsTheMeanOfAConvolution) {
   const Case c(config);
   auto inputs = c.inputs();
   inputs["q"] = at::zeros_like(inputs["q"]);
-  const auto runs = window_runs(config.grid, config.radius);
+  const PairsName pairs{"5x4 window=1"};
   const auto ones = at::ones({1, config.tokens(), 1}, at::kDouble);
-  const auto seen = convolution(ones, at::ones({9, 1, 1}, at::kDouble), runs);  // tokens in reach
+  const auto seen = convolution(ones, at::ones({9, 1, 1}, at::kDouble), pairs);  // tokens in reach
   EXPECT_EQ(seen.min().item<double>(), 4);
   EXPECT_EQ(seen.max().item<double>(), 9);
-  EXPECT_LE(error(c.run(inputs) * seen, convolution(inputs["x"], inputs["v"], runs)), kRounding);
+  EXPECT_LE(error(c.run(inputs) * seen, convolution(inputs["x"], inputs["v"], pairs)), kRounding);
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ std::string refusal(const at::Tensor& logits, const at::Tensor& target) {
 
 TEST(CrossEntropy, RefusesWhatDoesNotFit) {
   using ::testing::HasSubstr;
-  if (!kernels_wanted()) GTEST_SKIP() << "LibTorch has messages of its own";
+  if (!fused_enabled()) GTEST_SKIP() << "LibTorch has messages of its own";
   const auto logits = at::zeros({3, 4});
   EXPECT_THAT(refusal(logits, at::tensor({0, 4, 1}, at::kLong)),
               HasSubstr("cross_entropy: wanted classes 0 to 3, got 4 in row 1"));
@@ -182,7 +182,7 @@ TEST(CrossEntropy, RefusesWhatDoesNotFit) {
 }
 
 TEST(CrossEntropy, RefusesASecondDerivative) {
-  if (!kernels_wanted()) GTEST_SKIP() << "LibTorch has one";
+  if (!fused_enabled()) GTEST_SKIP() << "LibTorch has one";
   const auto x = at::zeros({3, 4}).requires_grad_(true);
   const auto loss = cross_entropy(x, at::zeros({3}, at::kLong));
   EXPECT_ANY_THROW(torch::autograd::grad({loss}, {x}, {}, true, /*create_graph=*/true));

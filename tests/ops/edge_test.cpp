@@ -66,7 +66,7 @@ TEST(Layout, InputsWithGapsGiveTheSame) { expect_layout_does_not_matter(every_se
 
 TEST(Layout, MisalignedInputsGiveTheSame) { expect_layout_does_not_matter(misaligned); }
 
-TEST(Layout, RunsRowsAnglesAndMaskMayBeStrided) {
+TEST(Layout, AnglesAndMaskMayBeStrided) {
   Config config;
   config.method = Method::relative_key;
   config.grid = {3, 4};
@@ -74,13 +74,11 @@ TEST(Layout, RunsRowsAnglesAndMaskMayBeStrided) {
   config.D = 4;
   config.rows = {7, 1, 11};
   const Case c(config);
-  auto options = c.call_options();
-  options.runs = columns_first(options.runs);
-  options.rows = at::stack({options.rows, options.rows + 1}, 1).select(1, 0);
-  options.angles = columns_first(options.angles);
+  auto call = c.call();
+  call.angles = columns_first(call.angles);
   const auto& in = c.inputs();
   const auto out = self_attention(in.at("x"), {in.at("q"), in.at("k"), in.at("v")},
-                                  {in.at("key_vectors"), {}, {}, {}, {}, {}}, options)
+                                  {in.at("key_vectors"), {}, {}, {}, {}, {}}, call)
                        .out;
   EXPECT_EQ(error(out, c.run()), 0);
 
@@ -88,7 +86,7 @@ TEST(Layout, RunsRowsAnglesAndMaskMayBeStrided) {
   terms.keep = true;
   TermsCase masked(terms);
   const auto wanted = masked.run(masked.inputs());
-  masked.setting().keep = columns_first(masked.setting().keep);
+  masked.call().keep = columns_first(masked.call().keep);
   EXPECT_EQ(error(masked.run(masked.inputs()), wanted), 0);
 }
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/cases.h"
-#include "translution/ops/runs.h"
 
 namespace translution::testing {
 namespace {
@@ -38,10 +37,9 @@ class LookaheadOf : public ::testing::TestWithParam<TextCase> {
 
   // What the last of the first n tokens gathers.
   at::Tensor wanted(int64_t n) const {
-    CallOptions call;
+    AttentionCall call;
     call.heads = kHeads;
-    call.causal = true;
-    call.runs = runs_to_tensor(clip_runs(offsets->runs(), n));
+    call.pairs.text = pairs_text(*offsets);
     return translution(x.narrow(0, 0, n).unsqueeze(0), weights, call).out[0][n - 1];
   }
 

@@ -11,7 +11,6 @@
 #include "tests/support/cases.h"
 #include "tests/support/peak_memory.h"
 #include "translution/ops/attention.h"
-#include "translution/ops/runs.h"
 
 namespace translution::testing {
 namespace {
@@ -20,7 +19,7 @@ constexpr int64_t B = 16, N = 197, C = 64, R = 32;  // 14 x 14 patches and the c
 
 struct Layer {
   AttentionTerms terms;
-  AttentionSetting setting;
+  AttentionCall call;
   std::vector<at::Tensor> leaves;
 
   Layer(const std::string& name, int64_t channels, int64_t width, bool content) {
@@ -28,8 +27,8 @@ struct Layer {
     offsets.grid = {14, 14};
     offsets.cls = true;
     const OffsetTable table(offsets);
-    setting.runs = runs_to_tensor(table.runs());
-    setting.workspace = 0;
+    call.pairs.text = pairs_text(offsets);
+    call.workspace = 0;
     auto random = generator(name);
     const auto leaf = [&](at::IntArrayRef shape) {
       leaves.push_back(at::empty(shape, at::kFloat).normal_(0, 0.1, random).requires_grad_(true));
@@ -43,7 +42,7 @@ struct Layer {
   }
 
   std::vector<at::Tensor> train() const {
-    const auto result = attention(terms, setting);
+    const auto result = attention(terms, call);
     auto loss = result.relative_out.sum();
     if (terms.v.defined()) loss = loss + result.out.sum();
     return torch::autograd::grad({loss}, leaves);
@@ -79,10 +78,9 @@ TEST(Memory, KeptEncodingsFitTheWorkspaceAndChangeNothing) {
   Layer layer("kept", /*channels=*/64, /*width=*/8, /*content=*/false);
   const auto wanted = layer.train();
   for (const int64_t workspace : {int64_t{0}, int64_t{1} << 20, int64_t{1} << 40}) {
-    layer.setting.workspace = workspace;
-    EXPECT_LE(static_cast<int64_t>(attention(layer.terms, layer.setting).kept.nbytes()), workspace);
-    EXPECT_EQ(attention(layer.terms, layer.setting).kept.numel() > 0,
-              workspace > 1 << 20 && !runs_portable());
+    layer.call.workspace = workspace;
+    EXPECT_LE(static_cast<int64_t>(attention(layer.terms, layer.call).kept.nbytes()), workspace);
+    EXPECT_EQ(attention(layer.terms, layer.call).kept.numel() > 0, workspace > 1 << 20);
     const auto got = layer.train();
     for (size_t n = 0; n < wanted.size(); ++n)
       EXPECT_TRUE(at::equal(got[n], wanted[n])) << "workspace " << workspace << ", leaf " << n;

@@ -68,7 +68,9 @@ TermsConfig every_term() {
 TEST(Schema, EveryOpIsRegistered) {
   for (const char* name :
        {"translution", "alpha_translution", "self_attention", "attention", "attention_backward",
-        "convolution", "convolution_backward", "project", "project_backward", "rotary"})
+        "convolution", "convolution_backward", "project", "project_backward", "rotary",
+        "layer_norm", "layer_norm_backward", "gelu", "gelu_backward", "cross_entropy",
+        "cross_entropy_backward", "adamw_", "gradient_norm"})
     EXPECT_TRUE(c10::Dispatcher::singleton()
                     .findSchema({std::string("translution::") + name, ""})
                     .has_value())
@@ -77,7 +79,7 @@ TEST(Schema, EveryOpIsRegistered) {
 
 TEST(Schema, TranslutionGivesWhatTheFunctionGives) {
   const Case c(image(Method::translution));
-  Arguments arguments{{"runs", c.call_options().runs}, {"heads", c.config().H}};
+  Arguments arguments{{"pairs", c.call().pairs.text}, {"heads", c.config().H}};
   for (const auto& [name, tensor] : c.inputs()) arguments[name] = tensor;
   EXPECT_EQ(error(call("translution", arguments).at(0).toTensor(), c.run()), 0);
 }
@@ -95,10 +97,10 @@ TEST(Schema, AlphaTranslutionGivesWhatTheFunctionGives) {
                                    {"down", list(in, {"down_q", "down_k", "down_v"})},
                                    {"table", list(in, {"table_q", "table_k", "table_v"})},
                                    {"up", in.at("up")},
-                                   {"runs", c.call_options().runs},
+                                   {"pairs", c.call().pairs.text},
                                    {"heads", config.H},
                                    {"mixing", name_of(kMixings, mixing)},
-                                   {"rows", c.call_options().rows}});
+                                   {"rows", config.rows}});
     EXPECT_EQ(error(out.at(0).toTensor(), c.run()), 0);
   }
 }
@@ -107,29 +109,31 @@ TEST(Schema, SelfAttentionGivesWhatTheFunctionGives) {
   for (const Method method : self_attention_methods()) {
     const Case c(image(method));
     SCOPED_TRACE(c.config().str());
-    const auto options = c.call_options();
-    Arguments arguments{{"heads", c.config().H}};
-    if (options.runs.defined()) arguments["runs"] = options.runs;
-    if (options.angles.defined()) arguments["angles"] = options.angles;
+    const auto given = c.call();
+    Arguments arguments{{"heads", c.config().H}, {"pairs", given.pairs.text}};
+    if (given.angles.defined()) arguments["angles"] = given.angles;
     for (const auto& [name, tensor] : c.inputs()) arguments[name] = tensor;
     EXPECT_EQ(error(call("self_attention", arguments).at(0).toTensor(), c.run()), 0);
   }
 }
 
-Arguments setting_arguments(const TermsCase& c) {
-  const auto& s = c.setting();
+Arguments call_arguments(const TermsCase& c) {
+  const auto& call = c.call();
   return {{"terms", list(c.inputs(), kTerms)},
-          {"runs", s.runs},
-          {"keep", s.keep},
-          {"heads", s.heads},
-          {"scale", s.scale},
-          {"causal", s.causal},
-          {"workspace", s.workspace}};
+          {"pairs", call.pairs.text},
+          {"grid", call.pairs.grid},
+          {"rows", call.pairs.rows},
+          {"keep", call.keep},
+          {"heads", call.heads},
+          {"scale", call.scale},
+          {"workspace", call.workspace},
+          {"precision", "float32"},
+          {"group", ""}};
 }
 
 TEST(Schema, AttentionGivesWhatTheFunctionGives) {
   const TermsCase c(every_term());
-  const auto out = call("attention", setting_arguments(c));
+  const auto out = call("attention", call_arguments(c));
   const auto result = c.attend(c.inputs());
   EXPECT_EQ(error(out.at(0).toTensor(), result.out), 0);
   EXPECT_EQ(error(out.at(1).toTensor(), result.relative_out), 0);
@@ -147,7 +151,7 @@ TEST(Schema, AttentionBackwardComputesOnlyTheGradientsThatAreAskedFor) {
       torch::autograd::grad({tracked.out.sum() + tracked.relative_out.sum()}, ordered);
 
   const auto result = c.attend(c.inputs());
-  auto arguments = setting_arguments(c);
+  auto arguments = call_arguments(c);
   arguments["d_out"] = at::ones_like(result.out);
   arguments["d_relative_out"] = at::ones_like(result.relative_out);
   arguments["attention"] = result.attention;
@@ -168,11 +172,12 @@ TEST(Schema, ConvolutionAndItsBackwardGiveWhatTheFunctionGives) {
   const auto out = c.run();
   Arguments arguments{{"x", c.inputs().at("x")},
                       {"weight", c.inputs().at("kernel")},
-                      {"runs", c.call_options().runs}};
+                      {"pairs", c.call().pairs.text},
+                      {"grid", std::vector<int64_t>()},
+                      {"rows", std::vector<int64_t>()}};
   EXPECT_EQ(error(call("convolution", arguments).at(0).toTensor(), out), 0);
   const auto wanted = gradients(c, c.inputs_with_grad(), at::ones_like(out));
   arguments["d_out"] = at::ones_like(out);
-  arguments["causal"] = false;
   arguments["needs"] = 3;
   const auto grads = call("convolution_backward", arguments);
   EXPECT_EQ(error(grads.at(0).toTensor(), wanted.at("x")), 0);
@@ -223,12 +228,14 @@ TEST(Meta, TheCoreOpHasTheShapesOfTheCpuForEveryCombinationOfTerms) {
     SCOPED_TRACE(config.str());
     TermsCase c(config);
     const auto cpu = c.attend(c.inputs());
-    if (c.setting().keep.defined()) c.setting().keep = c.setting().keep.to(at::kMeta);
+    if (c.call().keep.defined()) c.call().keep = c.call().keep.to(at::kMeta);
     const auto inputs = to_meta(c.inputs());
     const auto meta = c.attend(inputs);
     EXPECT_EQ(meta.out.sizes(), cpu.out.sizes());
     EXPECT_EQ(meta.relative_out.sizes(), cpu.relative_out.sizes());
     EXPECT_EQ(meta.attention.sizes(), cpu.attention.sizes());
+    EXPECT_EQ(meta.attention.strides(), cpu.attention.strides());
+    EXPECT_EQ(meta.kept.sizes(), cpu.kept.sizes());
     EXPECT_TRUE(meta.out.is_meta() && meta.relative_out.is_meta() && meta.attention.is_meta());
     std::vector<at::Tensor> leaves;
     for (const auto& entry : inputs) leaves.push_back(entry.second);

@@ -71,7 +71,7 @@ TEST(ShardCounts, CutTheBatchIntoEqualParts) {
 TEST(SlotPlan, SharesOutEverySlotOnce) {
   for (const auto& table : {table_of({14, 14}, true, false), table_of({160}, false, true)})
     for (const int64_t batch : {2, 128}) {
-      const auto plan = make_slot_plan(table.runs(), batch, 192);
+      const auto plan = *slot_plan(*find_pairs({pairs_text(table)}), batch, 192);
       ASSERT_EQ(static_cast<int64_t>(plan.shards.size()), plan.counts.sums * plan.counts.parts);
       EXPECT_GT(plan.shards.size(), 8u);
       std::set<int64_t> slots, key_slots, pairs;
@@ -98,13 +98,34 @@ TEST(SlotPlan, SharesOutEverySlotOnce) {
 }
 
 TEST(SlotPlan, TellsWhereTheRowsOfAChunkBegin) {
-  const auto plan = make_slot_plan(table_of({5, 7}, true, false).runs(), 3, 24);
+  const auto pairs = find_pairs({"5x7 cls"});
+  const auto plan = *slot_plan(*pairs, 3, 24);
   int64_t rows = 0;
   for (const Chunk& chunk : plan.chunks) {
     EXPECT_EQ(chunk.first_row, rows);
     rows += chunk.rows();
   }
   EXPECT_EQ(plan.rows, rows);
+  EXPECT_LE(rows, encoded_rows(*pairs));
+}
+
+// What forward keeps has a size that does not depend on how the work is cut.
+TEST(SlotPlan, HasNoMoreRowsThanThePairsSayForAnyBatch) {
+  for (const char* text : {"7x7 cls", "14x14 cls", "40 causal", "9 causal direction=1",
+                           "5x5 cls direction=1", "6x6 logarithmic=1", "4 absolute"})
+    for (const int64_t batch : {1, 3, 16, 100, 512})
+      for (const int64_t width : {8, 192}) {
+        const auto pairs = find_pairs({text});
+        const int64_t rows = slot_plan(*pairs, batch, width)->rows;
+        EXPECT_LE(rows, encoded_rows(*pairs)) << text;
+        EXPECT_LE(encoded_rows(*pairs), 2 * pairs->queries() * pairs->tokens()) << text;
+      }
+}
+
+TEST(SlotPlan, IsMadeOnce) {
+  const auto pairs = find_pairs({"5x7 cls"});
+  EXPECT_EQ(slot_plan(*pairs, 3, 24), slot_plan(*pairs, 3, 24));
+  EXPECT_NE(slot_plan(*pairs, 3, 24), slot_plan(*pairs, 4, 24));
 }
 
 }  // namespace

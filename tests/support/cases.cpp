@@ -13,7 +13,6 @@
 #include "translution/core/error.h"
 #include "translution/ops/convolution.h"
 #include "translution/ops/rotary.h"
-#include "translution/ops/runs.h"
 
 namespace translution::testing {
 namespace {
@@ -65,11 +64,11 @@ oracle::Pairing pair_tokens(const Config& c) {
   return oracle::pair_grid(offset_options(c));
 }
 
-at::Tensor runs_of(const Config& c) {
-  if (!uses_offsets(c)) return {};
-  if (c.relation.empty()) return runs_to_tensor(OffsetTable(offset_options(c)).runs());
+std::string pairs_of(const Config& c) {
+  if (!uses_offsets(c)) return c.causal ? "causal" : "";
+  if (c.relation.empty()) return pairs_text(OffsetTable(offset_options(c)), c.causal);
   const auto slots = static_cast<int64_t>(c.mirror.size());
-  return runs_to_tensor(OffsetTable::from_relation(c.relation, c.tokens(), slots, c.mirror).runs());
+  return pairs_text(OffsetTable::from_relation(c.relation, c.tokens(), slots, c.mirror), c.causal);
 }
 
 // Shapes by name. Matrices are [in, out] or [slots, in, out].
@@ -156,7 +155,7 @@ std::string Config::str() const {
 }
 
 Case::Case(Config config)
-    : config_(std::move(config)), pairing_(pair_tokens(config_)), runs_(runs_of(config_)) {
+    : config_(std::move(config)), pairing_(pair_tokens(config_)), pairs_(pairs_of(config_)) {
   auto random = generator(config_.str());
   for (const auto& [name, shape] : shapes(config_, pairing_.slots)) {
     const bool matrix = name != "x" && name != "position" && name != "bias" && shape.size() > 1;
@@ -177,15 +176,12 @@ Inputs Case::inputs_with_grad() const {
   return leaves;
 }
 
-CallOptions Case::call_options() const {
-  CallOptions options;
-  options.heads = config_.H;
-  options.runs = runs_;
-  options.causal = config_.causal;
-  options.dropout = config_.dropout;
-  if (!config_.rows.empty()) options.rows = at::tensor(config_.rows, at::kLong);
-  if (rotates(config_)) options.angles = rotary_angles(config_.grid, config_.cls, config_.D);
-  return options;
+AttentionCall Case::call() const {
+  AttentionCall call;
+  call.heads = config_.H;
+  call.pairs = {pairs_, {}, config_.rows};
+  if (rotates(config_)) call.angles = rotary_angles(config_.grid, config_.cls, config_.D);
+  return call;
 }
 
 oracle::Call Case::oracle_call() const {
@@ -195,31 +191,26 @@ oracle::Call Case::oracle_call() const {
   call.causal = config_.causal;
   call.rows = config_.rows;
   if (rotates(config_)) call.rotary_grid = config_.grid, call.rotary_cls = config_.cls;
-  if (config_.dropout > 0) {
-    const int64_t N = config_.tokens();
-    const auto queries = config_.rows.empty() ? N : static_cast<int64_t>(config_.rows.size());
-    at::manual_seed(kSeed);
-    call.keep = dropout_mask(config_.dropout, {config_.B, config_.H, queries, N}, at::kDouble);
-  }
+  at::manual_seed(kSeed);
+  call.keep = dropout_mask(config_.dropout, get(inputs_, "x"), this->call());
   return call;
 }
 
-Attended Case::attend(const Inputs& inputs, bool map) const {
-  auto options = call_options();
-  options.map = map;
-  if (config_.dropout > 0) at::manual_seed(kSeed);
+MethodResult Case::attend(const Inputs& inputs, bool map) const {
   const auto x = get(inputs, "x");
+  auto call = this->call();
+  call.map = map;
+  if (config_.method == Method::convolution)
+    return {translution::convolution(x, get(inputs, "kernel"), call.pairs), {}};
+  if (config_.dropout > 0) at::manual_seed(kSeed);
+  call.keep = dropout_mask(config_.dropout, x, call);
   switch (config_.method) {
     case Method::translution:
-      return translution::translution(x, get_roles(inputs, ""), options);
+      return translution::translution(x, get_roles(inputs, ""), call);
     case Method::alpha_translution:
-      return translution::alpha_translution(x, alpha_weights(inputs), options, config_.mixing);
-    case Method::convolution:
-      return {translution::convolution(x, get(inputs, "kernel"), options.runs, options.rows,
-                                       options.causal),
-              {}};
+      return translution::alpha_translution(x, alpha_weights(inputs), call, config_.mixing);
     default:
-      return translution::self_attention(x, get_roles(inputs, ""), position_terms(inputs), options);
+      return translution::self_attention(x, get_roles(inputs, ""), position_terms(inputs), call);
   }
 }
 

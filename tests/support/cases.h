@@ -9,7 +9,7 @@
 
 #include "tests/support/oracle.h"
 #include "translution/core/position.h"
-#include "translution/ops/functional.h"
+#include "translution/ops/methods.h"
 
 namespace translution::testing {
 
@@ -64,17 +64,18 @@ class Case {
   /// The op, as a caller would use it.
   at::Tensor run(const Inputs& inputs) const { return attend(inputs, false).out; }
   at::Tensor run() const { return run(inputs_); }
-  Attended attend(const Inputs& inputs, bool map) const;
+  MethodResult attend(const Inputs& inputs, bool map) const;
   /// The oracle. With dropout it takes the mask that the op draws from the same seed.
   at::Tensor expected() const;
 
-  CallOptions call_options() const;
+  /// Without the dropout mask, which `attend` draws.
+  AttentionCall call() const;
   oracle::Call oracle_call() const;
 
  private:
   Config config_;
   oracle::Pairing pairing_;
-  at::Tensor runs_;
+  std::string pairs_;
   Inputs inputs_;
 };
 

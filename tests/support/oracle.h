@@ -9,7 +9,7 @@
 #include "translution/core/offsets.h"
 #include "translution/core/position.h"
 #include "translution/ops/attention.h"
-#include "translution/ops/functional.h"
+#include "translution/ops/methods.h"
 
 /// The definition of right: the paper's equations as loops over doubles, to be read against the
 /// paper. Nothing here computes with LibTorch, and slots come from coordinates, not from

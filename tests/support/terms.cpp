@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "translution/core/error.h"
-#include "translution/ops/runs.h"
 
 namespace translution::testing {
 namespace {
@@ -50,11 +49,12 @@ TermsCase::TermsCase(TermsConfig config) : config_(std::move(config)) {
   OffsetOptions offsets;
   offsets.grid = config_.grid;
   offsets.cls = config_.cls;
-  call_.pairing = oracle::pair_grid(offsets);
-  call_.heads = config_.H;
-  call_.causal = config_.causal;
-  call_.rows = config_.rows;
-  const int64_t N = call_.pairing.tokens, M = call_.pairing.slots, B = config_.B, H = config_.H;
+  oracle_call_.pairing = oracle::pair_grid(offsets);
+  oracle_call_.heads = config_.H;
+  oracle_call_.causal = config_.causal;
+  oracle_call_.rows = config_.rows;
+  const int64_t N = oracle_call_.pairing.tokens, M = oracle_call_.pairing.slots, B = config_.B,
+                H = config_.H;
   const int64_t Nq = config_.rows.empty() ? N : static_cast<int64_t>(config_.rows.size());
 
   auto random = generator(config_.str());
@@ -76,16 +76,12 @@ TermsCase::TermsCase(TermsConfig config) : config_(std::move(config)) {
   if (config_.bias) add("bias", {M, H});
   if (config_.gate) add("position", {M, H}), add("gate", {H});
 
-  setting_.runs =
-      select_rows(runs_to_tensor(OffsetTable(offsets).runs()),
-                  config_.rows.empty() ? at::Tensor() : at::tensor(config_.rows, at::kLong));
-  if (!config_.rows.empty()) setting_.rows = at::tensor(config_.rows, at::kLong);
+  call_.pairs = {pairs_text(OffsetTable(offsets), config_.causal), {}, config_.rows};
   if (config_.keep)
-    call_.keep = setting_.keep = (normal({B, H, Nq, N}, random) > -0.3).to(at::kDouble) * 1.6;
-  setting_.heads = H;
-  setting_.scale = kScale;
-  setting_.causal = config_.causal;
-  if (!config_.workspace) setting_.workspace = 0;
+    oracle_call_.keep = call_.keep = (normal({B, H, Nq, N}, random) > -0.3).to(at::kDouble) * 1.6;
+  call_.heads = H;
+  call_.scale = kScale;
+  if (!config_.workspace) call_.workspace = 0;
 }
 
 AttentionTerms TermsCase::terms(const Inputs& in) {
@@ -95,7 +91,7 @@ AttentionTerms TermsCase::terms(const Inputs& in) {
 }
 
 AttentionResult TermsCase::attend(const Inputs& inputs) const {
-  return translution::attention(terms(inputs), setting_);
+  return translution::attention(terms(inputs), call_);
 }
 
 at::Tensor TermsCase::run(const Inputs& inputs) const {
@@ -104,7 +100,7 @@ at::Tensor TermsCase::run(const Inputs& inputs) const {
 }
 
 at::Tensor TermsCase::expected() const {
-  const auto [out, relative_out] = oracle::attention(terms(inputs_), kScale, call_);
+  const auto [out, relative_out] = oracle::attention(terms(inputs_), kScale, oracle_call_);
   return side_by_side(out, relative_out);
 }
 

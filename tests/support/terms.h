@@ -11,7 +11,7 @@ namespace translution::testing {
 /// How a relative side of the core op is made.
 enum class Side { none, matrices, features, vectors };
 
-/// One call of the core op `attention`: which terms there are, and the setting.
+/// One call of the core op `attention`: which terms there are, and the rest of the call.
 struct TermsConfig {
   bool content = true;
   Side q = Side::none, k = Side::none;
@@ -37,8 +37,8 @@ class TermsCase {
   explicit TermsCase(TermsConfig config);
 
   const Inputs& inputs() const { return inputs_; }
-  const AttentionSetting& setting() const { return setting_; }
-  AttentionSetting& setting() { return setting_; }
+  const AttentionCall& call() const { return call_; }
+  AttentionCall& call() { return call_; }
 
   AttentionResult attend(const Inputs& inputs) const;
   /// out and relative_out side by side, [B, Nq, F + S].
@@ -49,8 +49,8 @@ class TermsCase {
 
  private:
   TermsConfig config_;
-  oracle::Call call_;
-  AttentionSetting setting_;
+  oracle::Call oracle_call_;
+  AttentionCall call_;
   Inputs inputs_;
 };
 

@@ -100,7 +100,7 @@ void expect_same(const NamedTensors& got, const NamedTensors& wanted, const std:
 class Threads : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!kernels_wanted()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+    if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
   }
   ~Threads() override { at::set_num_threads(before_); }
 

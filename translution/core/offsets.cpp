@@ -1,6 +1,7 @@
 #include "translution/core/offsets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -137,7 +138,7 @@ OffsetTable::OffsetTable(const OffsetOptions& options)
     build_absolute();
   else
     build_relative();
-  find_runs();
+  runs_ = find_runs(slots_, mirror_);
 }
 
 void OffsetTable::build_relative() {
@@ -228,38 +229,43 @@ OffsetTable OffsetTable::from_relation(const std::vector<int64_t>& slots, int64_
     require(key >= 0 && key < num_slots, "relation: a mirror entry is ", key, ", wanted 0 to ",
             num_slots - 1);
   table.mirror_ = std::move(mirror);
-  table.find_runs();
+  table.runs_ = find_runs(table.slots_, table.mirror_);
   return table;
 }
 
-void OffsetTable::find_runs() {
-  const int64_t N = num_tokens_;
+std::vector<PairRun> find_runs(const std::vector<int64_t>& slots,
+                               const std::vector<int64_t>& mirror) {
+  const auto N = std::llround(std::sqrt(static_cast<double>(slots.size())));
   std::vector<char> taken(N * N, 0);
   const auto free_length = [&](int64_t i, int64_t j, int64_t di, int64_t dj) {
-    const int64_t wanted = slot(i, j);
+    const int64_t slot = slots[i * N + j];
     int64_t length = 0;
-    for (; i < N && j < N && slot(i, j) == wanted && !taken[i * N + j]; i += di, j += dj) ++length;
+    for (; i < N && j < N && slots[i * N + j] == slot && !taken[i * N + j]; i += di, j += dj)
+      ++length;
     return length;
   };
+  std::vector<PairRun> runs;
   for (int64_t i = 0; i < N; ++i) {
     for (int64_t j = 0; j < N; ++j) {
-      if (slot(i, j) < 0 || taken[i * N + j]) continue;
-      Run run{slot(i, j), key_slot(i, j), i, j, free_length(i, j, 1, 1), 1, 1};
+      const int64_t slot = slots[i * N + j];
+      if (slot < 0 || taken[i * N + j]) continue;
+      PairRun run{slot, mirror[slot], i, j, free_length(i, j, 1, 1), 1, 1};
       for (const auto& [di, dj] : {std::pair{0, 1}, std::pair{1, 0}}) {
         const int64_t length = free_length(i, j, di, dj);
         if (length > run.length) run.length = length, run.di = di, run.dj = dj;
       }
       for (int64_t t = 0; t < run.length; ++t) taken[(i + t * run.di) * N + j + t * run.dj] = 1;
-      runs_.push_back(run);
+      runs.push_back(run);
     }
   }
-  std::stable_sort(runs_.begin(), runs_.end(),
-                   [](const Run& a, const Run& b) { return a.slot < b.slot; });
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const PairRun& a, const PairRun& b) { return a.slot < b.slot; });
+  return runs;
 }
 
 int64_t OffsetTable::num_pairs() const {
   return std::accumulate(runs_.begin(), runs_.end(), int64_t{0},
-                         [](int64_t sum, const Run& run) { return sum + run.length; });
+                         [](int64_t sum, const PairRun& run) { return sum + run.length; });
 }
 
 std::optional<std::vector<int64_t>> OffsetTable::offset(int64_t slot) const {
@@ -283,25 +289,13 @@ std::string OffsetTable::slot_name(int64_t slot) const {
   return join("slot ", slot);
 }
 
-std::vector<Run> clip_runs(const std::vector<Run>& runs, int64_t num_tokens) {
-  std::vector<Run> clipped;
-  for (Run run : runs) {
-    const auto room = [&](int64_t first, int64_t step) {
-      if (first >= num_tokens) return int64_t{0};
-      return step == 0 ? run.length : num_tokens - first;
-    };
-    run.length = std::min({run.length, room(run.i, run.di), room(run.j, run.dj)});
-    if (run.length > 0) clipped.push_back(run);
-  }
-  return clipped;
-}
-
-std::vector<Run> select_rows(const std::vector<Run>& runs, const std::vector<int64_t>& rows) {
+std::vector<PairRun> select_rows(const std::vector<PairRun>& runs,
+                                 const std::vector<int64_t>& rows) {
   std::map<int64_t, std::vector<int64_t>> places;  // a token may be asked for more than once
   for (size_t place = 0; place < rows.size(); ++place)
     places[rows[place]].push_back(static_cast<int64_t>(place));
-  std::vector<Run> selected;
-  for (const Run& run : runs) {
+  std::vector<PairRun> selected;
+  for (const PairRun& run : runs) {
     if (run.di == 0) {
       const auto found = places.find(run.i);
       if (found == places.end()) continue;

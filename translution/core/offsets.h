@@ -10,14 +10,14 @@ namespace translution {
 /// Pairs (i + t*di, j + t*dj), t < length, that share one weight row. Grid offsets give runs with
 /// di = dj = 1: consecutive queries meet consecutive keys, so in token-major features one run is
 /// one matrix product. A class token gives fans: one side stands still (di = 0 or dj = 0).
-struct Run {
+struct PairRun {
   int64_t slot;      ///< row of the query and value tables
   int64_t key_slot;  ///< row of the key table
   int64_t i, j;      ///< first pair: i gathers from j
   int64_t length;
   int64_t di, dj;  ///< (1,1), (0,1) or (1,0)
 
-  bool operator==(const Run& o) const {
+  bool operator==(const PairRun& o) const {
     return slot == o.slot && key_slot == o.key_slot && i == o.i && j == o.j && length == o.length &&
            di == o.di && dj == o.dj;
   }
@@ -77,7 +77,7 @@ class OffsetTable {
   const std::vector<int64_t>& mirror() const { return mirror_; }
 
   /// Each pair exactly once, sorted by slot; within a slot, long runs as they occur in the grid.
-  const std::vector<Run>& runs() const { return runs_; }
+  const std::vector<PairRun>& runs() const { return runs_; }
 
   /// The offset a relative slot stands for (its bucket under sharing); nothing for the class
   /// token's slots, absolute tables and relations.
@@ -92,14 +92,13 @@ class OffsetTable {
   OffsetTable() = default;
   void build_relative();
   void build_absolute();
-  void find_runs();
 
   OffsetOptions options_;
   int64_t num_tokens_ = 0;
   std::vector<int64_t> slots_;
   std::vector<int64_t> mirror_;
   std::vector<std::vector<int64_t>> offsets_;  // of the grid slots, in slot order
-  std::vector<Run> runs_;
+  std::vector<PairRun> runs_;
 };
 
 /// How many slots `OffsetTable(options)` has, without building it: also for grids whose pairs
@@ -110,9 +109,11 @@ int64_t count_tokens(const OffsetOptions& options);
 /// Pairs (i, j) that such a table covers.
 int64_t count_pairs(const OffsetOptions& options);
 
-/// The runs among the first `num_tokens` tokens: a shorter input to the same table.
-std::vector<Run> clip_runs(const std::vector<Run>& runs, int64_t num_tokens);
+/// The runs of a square matrix of slots, row by row; -1 for no pair. `mirror` has the key slots.
+std::vector<PairRun> find_runs(const std::vector<int64_t>& slots,
+                               const std::vector<int64_t>& mirror);
 /// The runs of the given query rows; in the result `i` is the place in `rows`.
-std::vector<Run> select_rows(const std::vector<Run>& runs, const std::vector<int64_t>& rows);
+std::vector<PairRun> select_rows(const std::vector<PairRun>& runs,
+                                 const std::vector<int64_t>& rows);
 
 }  // namespace translution

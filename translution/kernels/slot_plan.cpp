@@ -26,7 +26,7 @@ int32_t place_of(std::vector<int64_t>& tokens, std::map<int64_t, int32_t>& place
   return entry->second;
 }
 
-Chunk make_chunk(const Run& run, const TokenPair* first, const TokenPair* last) {
+Chunk make_chunk(const PairRun& run, const TokenPair* first, const TokenPair* last) {
   Chunk chunk{run.slot, run.key_slot, {}, {}, {}, /*matching=*/true};
   std::map<int64_t, int32_t> query_places, key_places;
   for (const TokenPair* pair = first; pair != last; ++pair)
@@ -37,6 +37,29 @@ Chunk make_chunk(const Run& run, const TokenPair* first, const TokenPair* last) 
   return chunk;
 }
 
+// The pairs of one slot and key slot, and where each of its runs ends among them.
+struct SlotPairs {
+  PairRun first;
+  std::vector<TokenPair> pairs;
+  std::vector<size_t> run_ends;
+};
+
+std::vector<SlotPairs> pairs_by_slot(const std::vector<PairRun>& runs) {
+  std::map<std::pair<int64_t, int64_t>, std::vector<const PairRun*>> slots;
+  for (const PairRun& run : runs) slots[{run.slot, run.key_slot}].push_back(&run);
+  std::vector<SlotPairs> groups;
+  for (const auto& [slot, slot_runs] : slots) {
+    SlotPairs group{*slot_runs.front(), {}, {}};
+    for (const PairRun* run : slot_runs) {
+      for (int64_t t = 0; t < run->length; ++t)
+        group.pairs.push_back({run->i + t * run->di, run->j + t * run->dj});
+      group.run_ends.push_back(group.pairs.size());
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
 // One chunk for a slot in which tokens meet many others: everything is encoded once.
 bool is_dense(const std::vector<TokenPair>& pairs) {
   std::map<int64_t, int> queries, keys;
@@ -44,10 +67,8 @@ bool is_dense(const std::vector<TokenPair>& pairs) {
   return pairs.size() > 2 * std::max(queries.size(), keys.size());
 }
 
-// `run_ends`: where each run ends among the pairs.
-void cut_slot(const Run& run, const std::vector<TokenPair>& pairs,
-              const std::vector<size_t>& run_ends, int64_t batch, int64_t width,
-              std::vector<Chunk>& chunks) {
+void cut_slot(const SlotPairs& group, int64_t batch, int64_t width, std::vector<Chunk>& chunks) {
+  const auto& [run, pairs, run_ends] = group;
   if (is_dense(pairs)) {
     chunks.push_back(make_chunk(run, pairs.data(), pairs.data() + pairs.size()));
     return;
@@ -64,23 +85,6 @@ void cut_slot(const Run& run, const std::vector<TokenPair>& pairs,
   }
   if (begin < pairs.size())
     chunks.push_back(make_chunk(run, &pairs[begin], pairs.data() + pairs.size()));
-}
-
-std::vector<Chunk> cut_chunks(const std::vector<Run>& runs, int64_t batch, int64_t width) {
-  std::map<std::pair<int64_t, int64_t>, std::vector<const Run*>> slots;
-  for (const Run& run : runs) slots[{run.slot, run.key_slot}].push_back(&run);
-  std::vector<Chunk> chunks;
-  for (const auto& [slot, slot_runs] : slots) {
-    std::vector<TokenPair> pairs;
-    std::vector<size_t> run_ends;
-    for (const Run* run : slot_runs) {
-      for (int64_t t = 0; t < run->length; ++t)
-        pairs.push_back({run->i + t * run->di, run->j + t * run->dj});
-      run_ends.push_back(pairs.size());
-    }
-    cut_slot(*slot_runs.front(), pairs, run_ends, batch, width, chunks);
-  }
-  return chunks;
 }
 
 // Chunks that write the same row of a table belong to one task. Query and key tables are different
@@ -103,10 +107,10 @@ std::vector<int32_t> find_tasks(const std::vector<Chunk>& chunks) {
   return parent;
 }
 
-SlotWork work_of(const std::vector<Run>& runs, int64_t batch, int64_t width) {
+SlotWork work_of(const std::vector<PairRun>& runs, int64_t batch, int64_t width) {
   SlotWork work{1, 0, 0, batch, width};
   std::set<int64_t> slots;
-  for (const Run& run : runs) {
+  for (const PairRun& run : runs) {
     slots.insert(run.slot);
     work.pairs += run.length;
     work.tokens = std::max({work.tokens, run.i + run.di * (run.length - 1) + 1,
@@ -144,12 +148,11 @@ std::vector<std::vector<int32_t>> share_out(const std::vector<Chunk>& chunks, in
   return shards;
 }
 
-}  // namespace
-
-SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch, int64_t width) {
+SlotPlan make_slot_plan(const std::vector<PairRun>& runs, int64_t batch, int64_t width) {
   SlotPlan plan;
   plan.counts = count_shards(work_of(runs, batch, width));
-  plan.chunks = cut_chunks(runs, batch / plan.counts.parts, width);
+  for (const auto& group : pairs_by_slot(runs))
+    cut_slot(group, batch / plan.counts.parts, width, plan.chunks);
   for (Chunk& chunk : plan.chunks) {
     chunk.first_row = plan.rows;
     plan.rows += chunk.rows();
@@ -159,6 +162,25 @@ SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch, int64_t wid
   plan.shards = share_out(plan.chunks, 2 * kRowsOfAMatrix * plan.counts.parts / batch,
                           plan.counts.sums * plan.counts.parts);
   return plan;
+}
+
+int64_t count_encoded_rows(const std::vector<PairRun>& runs) {
+  int64_t rows = 0;
+  for (const auto& [run, pairs, run_ends] : pairs_by_slot(runs))
+    rows += is_dense(pairs) ? make_chunk(run, pairs.data(), pairs.data() + pairs.size()).rows()
+                            : 2 * static_cast<int64_t>(pairs.size());
+  return rows;
+}
+
+}  // namespace
+
+std::shared_ptr<const SlotPlan> slot_plan(const Pairs& pairs, int64_t batch, int64_t width) {
+  return pairs.derived<SlotPlan>(batch, width,
+                                 [&] { return make_slot_plan(pairs.runs(), batch, width); });
+}
+
+int64_t encoded_rows(const Pairs& pairs) {
+  return *pairs.derived<int64_t>(0, 0, [&] { return count_encoded_rows(pairs.runs()); });
 }
 
 }  // namespace translution::kernels

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "translution/core/offsets.h"
+#include "translution/core/pairs.h"
 #include "translution/core/shards.h"
 
 namespace translution::kernels {
@@ -37,8 +38,12 @@ struct SlotPlan {
   int64_t rows = 0;                          ///< of all chunks
 };
 
-/// A table row is written by one shard only, whether as slot or as key slot. Narrow rows make
-/// longer chunks.
-SlotPlan make_slot_plan(const std::vector<Run>& runs, int64_t batch, int64_t width);
+/// The plan for a batch and a width, made once for each. A table row is written by one shard only,
+/// whether as slot or as key slot. Narrow rows make longer chunks.
+std::shared_ptr<const SlotPlan> slot_plan(const Pairs& pairs, int64_t batch, int64_t width);
+
+/// Rows that hold all encoded queries and keys of one sample, whatever the plan: `rows` of a plan
+/// are no more.
+int64_t encoded_rows(const Pairs& pairs);
 
 }  // namespace translution::kernels

@@ -7,7 +7,7 @@
 namespace translution::kernels {
 
 template <typename T>
-VectorPasses<T>::VectorPasses(const Shape& shape, const int64_t* slots)
+VectorPasses<T>::VectorPasses(const Shape& shape, const int32_t* slots)
     : shape_(shape),
       slots_(slots),
       ops_(row_ops<T>()),
@@ -57,7 +57,7 @@ void VectorPasses<T>::add_table_gradient(int64_t h, int64_t begin, int64_t end, 
   for (int64_t i = 0; i < shape_.queries; ++i) {
     gemm<T>(true, false, N, width, B, map_rows(maps, h, i), sample_stride(),
             x.data + i * x.row_stride + channel, x.batch_stride, 0, turned_.get(), width);
-    const int64_t* const slots_i = slots_ + i * N;
+    const int32_t* const slots_i = slots_ + i * N;
     for (int64_t j = 0; j < N; ++j)
       if (slots_i[j] >= 0)
         ops_.add(turned_.get() + j * width, width, dtable + slots_i[j] * table_width() + channel);

@@ -19,7 +19,7 @@ class VectorPasses {
     int64_t batch, heads, queries, tokens, width;  ///< width of one head
   };
   /// `slots` [Nq*N]: the slot of each pair; below 0 the vector is zero.
-  VectorPasses(const Shape& shape, const int64_t* slots);
+  VectorPasses(const Shape& shape, const int32_t* slots);
 
   /// maps[b,h,i,j] += x[b,i] . r_ij per head, for one query i.
   void dots(int64_t i, const T* table, Features<const T> x, T* maps);
@@ -41,7 +41,7 @@ class VectorPasses {
   const T* gather(int64_t i, const T* table);
 
   const Shape shape_;
-  const int64_t* const slots_;
+  const int32_t* const slots_;
   const RowOps<T>& ops_;
   std::unique_ptr<T[]> vectors_, turned_;  // [N,heads*width], [width,N]
 };

@@ -14,7 +14,7 @@
 #include "translution/models/cost.h"
 #include "translution/models/options_json.h"
 #include "translution/models/settings.h"
-#include "translution/nn/attend.h"
+#include "translution/nn/attention.h"
 #include "translution/ops/compat.h"
 #include "translution/ops/onednn_limit.h"
 
@@ -109,43 +109,35 @@ Tensors attention_start(const std::string& json, const OptionalTensor& relation,
   return started;
 }
 
-std::tuple<std::string, int64_t, bool, Tensors> attention_layout(const std::string& json,
-                                                                 const OptionalTensor& relation,
-                                                                 int64_t slots,
-                                                                 at::IntArrayRef mirror) {
+std::tuple<std::string, std::string, int64_t, bool, Tensors> layout_op(
+    const std::string& json, const OptionalTensor& relation, int64_t slots,
+    at::IntArrayRef mirror) {
   const auto options = layer_options(json, relation, slots, mirror);
   attention_parameters(options);  // refuses options that make no sense
-  const auto tables = attention_tables(options, offsets_of(options).get());
+  const auto layout = attention_layout(options);
   Tensors tensors;
-  for (const auto& [name, tensor] :
-       {std::pair{"runs", tables.runs}, std::pair{"angles", tables.angles},
-        std::pair{"position_features", tables.position_features}})
+  for (const auto& [name, tensor] : {std::pair{"angles", layout.angles},
+                                     std::pair{"position_features", layout.position_features}})
     if (tensor.defined()) tensors.insert(name, tensor);
-  return {to_json(options), tables.tokens, tables.shorter, tensors};
+  return {to_json(options), layout.pairs, layout.tokens, layout.shorter, tensors};
 }
 
-std::tuple<at::Tensor, at::Tensor> attention_layer(
+std::tuple<at::Tensor, at::Tensor> layer_op(
     const at::Tensor& x, const std::string& names, at::TensorList weights,
-    const std::string& method, int64_t heads, int64_t tokens, bool shorter,
-    const OptionalTensor& runs, const OptionalTensor& angles,
-    const OptionalTensor& position_features, bool causal, const OptionalTensor& rows,
-    double dropout, const std::string& mixing, bool map, c10::optional<int64_t> workspace) {
+    const std::string& method, int64_t heads, const std::string& pairs, int64_t tokens,
+    bool shorter, const OptionalTensor& angles, const OptionalTensor& position_features,
+    at::IntArrayRef rows, double dropout, const std::string& mixing, bool map, int64_t workspace) {
   const auto known = Value{"names", names}.words();
   TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
               "attention_layer: wanted a name for each weight, and a matrix first; got '", names,
               "' and ", weights.size(), " weights");
-  const AttentionTables tables{tokens, shorter, value_or_undefined(runs),
-                               value_or_undefined(angles), value_or_undefined(position_features)};
-  check_input(x, weights[0].size(-2), tables);
-  CallOptions call;
+  const AttentionLayout layout{pairs, tokens, shorter, value_or_undefined(angles),
+                               value_or_undefined(position_features)};
+  AttentionCall call;
+  call.pairs.rows = rows.vec();
   call.heads = heads;
-  call.runs = runs_of(tables, x.size(1));
-  call.causal = causal;
-  call.rows = value_or_undefined(rows);
-  call.dropout = dropout;
-  if (tables.angles.defined()) call.angles = tables.angles.narrow(0, 0, x.size(1));
   call.map = map;
-  if (workspace) call.workspace = *workspace;
+  call.workspace = workspace;
   Position position;
   position.method = parse_name("method", kMethods, method);
   position.mixing = parse_name("mixing", kMixings, mixing);
@@ -153,8 +145,9 @@ std::tuple<at::Tensor, at::Tensor> attention_layer(
     const auto found = std::find(known.begin(), known.end(), name);
     return found == known.end() ? at::Tensor() : weights[found - known.begin()];
   };
-  const auto attended = attend(x, position, weight, tables.position_features, call);
-  return {attended.out, map ? attended.map : at::empty({0}, x.options())};
+  const int64_t dim = weights[0].size(-2);
+  const auto result = apply_method(x, dim, position, layout, weight, std::move(call), dropout);
+  return {result.out, map ? result.map : at::empty({0}, x.options())};
 }
 
 }  // namespace
@@ -185,14 +178,14 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       attention_start);
   m.def(
       "attention_layout(str options, Tensor? relation=None, int slots=0, int[] mirror=[]) "
-      "-> (str, int, bool, Dict(str, Tensor))",
-      attention_layout);
+      "-> (str, str, int, bool, Dict(str, Tensor))",
+      layout_op);
   m.def(
-      "attention_layer(Tensor x, str names, Tensor[] weights, str method, int heads, int tokens, "
-      "bool shorter=False, Tensor? runs=None, Tensor? angles=None, "
-      "Tensor? position_features=None, bool causal=False, Tensor? rows=None, float dropout=0., "
-      "str mixing='sum', bool map=False, int? workspace=None) -> (Tensor, Tensor)",
-      attention_layer);
+      "attention_layer(Tensor x, str names, Tensor[] weights, str method, int heads, str pairs, "
+      "int tokens, bool shorter=False, Tensor? angles=None, Tensor? position_features=None, "
+      "int[] rows=[], float dropout=0., str mixing='sum', bool map=False, int workspace=0) "
+      "-> (Tensor, Tensor)",
+      layer_op);
 }
 
 }  // namespace translution

@@ -5,10 +5,11 @@
 #include <cmath>
 
 #include "translution/core/error.h"
-#include "translution/nn/attend.h"
 #include "translution/nn/linear.h"
+#include "translution/ops/convolution.h"
 #include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
+#include "translution/ops/rotary.h"
 
 namespace translution {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr double kSmall = 0.02;
 // The gate starts open to position and the positional attention local, as in ConViT.
 constexpr double kGateStart = 1.0;
+constexpr double kRotaryBase = 10000;
 
 void start(const ParameterSpec& spec, Init init, at::Tensor& parameter) {
   if (init == Init::none) return;
@@ -39,7 +41,123 @@ void start(const ParameterSpec& spec, Init init, at::Tensor& parameter) {
   if (spec.name == "position_weight") parameter[0].fill_(-1);  // nearer is stronger
 }
 
+// What positional attention knows of an offset: its squared length and coordinates; a class
+// token's three directions are told apart by one feature each.
+at::Tensor make_position_features(const OffsetTable& table) {
+  const auto& options = table.options();
+  const int64_t axes = static_cast<int64_t>(options.grid.size());
+  auto features = torch::zeros({table.num_slots(), axes + 1 + (options.cls ? 3 : 0)});
+  auto at = features.accessor<float, 2>();
+  int64_t cls_feature = axes + 1;
+  for (int64_t slot = 0; slot < table.num_slots(); ++slot) {
+    const auto offset = table.offset(slot);
+    if (!offset) {
+      at[slot][cls_feature++] = 1;
+      continue;
+    }
+    for (int64_t axis = 0; axis < axes; ++axis) {
+      const auto d = static_cast<float>((*offset)[axis]);
+      at[slot][1 + axis] = d;
+      at[slot][0] += d * d;
+    }
+  }
+  return features;
+}
+
+std::string layer_pairs(const AttentionOptions& o) {
+  if (!o.position().uses_offsets()) return o.causal() ? "causal" : "";
+  if (o.relation()) return pairs_text(*o.relation(), o.causal());
+  return pairs_text(o.position().offsets(o.grid(), o.cls(), o.causal()));
+}
+
+void check_input(const at::Tensor& x, int64_t dim, const AttentionLayout& layout) {
+  TORCH_CHECK(x.defined(), "attention: x [B, N, ", dim, "] is missing");
+  TORCH_CHECK(x.dim() == 3 && x.sym_size(2) == dim, "attention: x must be [B, N, ", dim, "], got ",
+              x.sym_sizes());
+  if (layout.tokens == 0) return;
+  const auto tokens = x.sym_size(1);
+  TORCH_CHECK(tokens == layout.tokens || (layout.shorter && tokens > 0 && tokens < layout.tokens),
+              "attention: x has ", tokens, " tokens, this layer was built for ",
+              layout.shorter ? "1 to " : "", layout.tokens);
+}
+
+// Every score is one; the map shows the window.
+MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const AttentionCall& call) {
+  MethodResult result{convolution(x, kernel, call.pairs), {}};
+  if (!call.map) return result;
+  auto name = call.pairs;
+  name.tokens = x.size(1);
+  const auto pairs = find_pairs(name);
+  const auto open =
+      at::tensor(std::vector<int64_t>(pairs->open().begin(), pairs->open().end())).to(x.options());
+  result.map = open.view({pairs->queries(), pairs->tokens()})
+                   .expand({x.size(0), call.heads, pairs->queries(), pairs->tokens()});
+  return result;
+}
+
+// Plain attention with what position adds to it.
+MethodResult attend_with_position(const at::Tensor& x, const RoleWeights& shared,
+                                  const at::Tensor& features, const WeightOf& weight,
+                                  const AttentionCall& call) {
+  PositionTerms terms{
+      weight("key_vectors"), weight("value_vectors"),
+      weight("bias"),        {},
+      weight("gate"),        {weight("query_bias"), weight("key_bias"), weight("value_bias")}};
+  if (terms.gate.defined()) {
+    const auto scores = weight("position_weight");
+    terms.position = project(features.to(scores.options().requires_grad(false)), {scores})[0];
+  }
+  return self_attention(x, shared, terms, call);
+}
+
 }  // namespace
+
+AttentionLayout attention_layout(const AttentionOptions& o) {
+  AttentionLayout layout;
+  layout.pairs = layer_pairs(o);
+  if (!takes_any_length(o))
+    layout.tokens =
+        o.relation() ? o.relation()->num_tokens() : count_tokens({o.grid(), o.cls(), o.causal()});
+  layout.shorter = !o.relation() && o.grid().size() == 1;
+  if (o.position().method == Method::gated_position)
+    layout.position_features = make_position_features(*find_offsets(layout.pairs));
+  if (o.position().rotates())
+    layout.angles =
+        rotary_angles(o.grid(), o.cls(), o.dim_head(), kRotaryBase, o.position().angles);
+  return layout;
+}
+
+MethodResult apply_method(const at::Tensor& x, int64_t dim, const Position& position,
+                          const AttentionLayout& layout, const WeightOf& weight, AttentionCall call,
+                          double dropout) {
+  check_input(x, dim, layout);
+  call.pairs.text = layout.pairs;
+  if (layout.angles.defined()) call.angles = layout.angles.slice_symint(0, 0, x.sym_size(1));
+  if (!x.device().is_cpu()) call.workspace = 0;  // only the CPU's kernels keep encodings
+  const RoleWeights shared{weight("query"), weight("key"), weight("value")};
+  if (position.method == Method::convolution) return convolve(x, weight("kernel"), call);
+  call.keep = dropout_mask(dropout, x, call);
+  if (position.method == Method::translution) return translution(x, shared, call);
+  if (position.method == Method::alpha_translution)
+    return alpha_translution(
+        x,
+        {shared,
+         {weight("query_down"), weight("key_down"), weight("value_down")},
+         {weight("query_offsets"), weight("key_offsets"), weight("value_offsets")},
+         weight("value_up")},
+        call, position.mixing);
+  return attend_with_position(x, shared, layout.position_features, weight, call);
+}
+
+std::vector<int64_t> query_rows(const at::Tensor& rows) {
+  if (!rows.defined()) return {};
+  TORCH_CHECK(rows.dim() == 1 && rows.scalar_type() == at::kLong && !rows.is_meta(),
+              "attention: rows must be a vector of int64 token indices, got ", rows.scalar_type(),
+              " ", rows.sizes());
+  TORCH_CHECK(rows.size(0) > 0, "attention: rows is empty; name one or more query rows");
+  const auto on_cpu = rows.to(at::kCPU).contiguous();
+  return {on_cpu.data_ptr<int64_t>(), on_cpu.data_ptr<int64_t>() + on_cpu.numel()};
+}
 
 std::vector<std::pair<std::string, at::Tensor>> start_attention(const AttentionOptions& options,
                                                                 const at::TensorOptions& tensors) {
@@ -64,37 +182,33 @@ void AttentionImpl::reset() {
     register_parameter(name, parameter);
   const int64_t width = options.heads() * options.dim_head();
   out = register_module("out", torch::nn::Linear(width, options.dim()));
-  offsets_ = offsets_of(options);
-  tables_ = attention_tables(options, offsets_.get());
+  layout_ = attention_layout(options);
+  const bool related = options.position().uses_offsets() && options.relation();
+  offsets_ = related ? options.relation() : find_offsets(layout_.pairs);
 }
 
-Attended AttentionImpl::attended(const torch::Tensor& x, const torch::Tensor& rows,
-                                 bool map) const {
-  check_input(x, options.dim(), tables_);
-  const int64_t tokens = x.size(1);
-  CallOptions call;
+MethodResult AttentionImpl::apply(const torch::Tensor& x, const torch::Tensor& rows,
+                                  bool map) const {
+  AttentionCall call;
+  call.pairs.rows = query_rows(rows);
   call.heads = options.heads();
-  call.runs = runs_of(tables_, tokens);
-  call.causal = options.causal();
-  call.rows = rows;
-  call.dropout = is_training() ? options.dropout() : 0.0;
-  if (tables_.angles.defined()) call.angles = tables_.angles.narrow(0, 0, tokens);
   call.map = map;
   call.workspace = options.workspace();
   const auto weight = [&](const char* name) {
     const auto* found = parameters_.find(name);
     return found ? *found : torch::Tensor();
   };
-  return attend(x, options.position(), weight, tables_.position_features, call);
+  return apply_method(x, options.dim(), options.position(), layout_, weight, std::move(call),
+                      is_training() ? options.dropout() : 0.0);
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
-  return multiply(out, attended(x, rows, /*map=*/false).out);
+  return multiply(out, apply(x, rows, /*map=*/false).out);
 }
 
 std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const torch::Tensor& x,
                                                                         const torch::Tensor& rows) {
-  const auto result = attended(x, rows, /*map=*/true);
+  const auto result = apply(x, rows, /*map=*/true);
   return {multiply(out, result.out), result.map};
 }
 
@@ -106,7 +220,7 @@ std::optional<Lookahead> AttentionImpl::lookahead() const {
                     !options.relation();
   const auto type = weights.scalar_type();
   const bool floats = type == torch::kFloat || type == torch::kDouble;
-  if (!fits || !floats || !weights.device().is_cpu() || !kernels_wanted()) return {};
+  if (!fits || !floats || !weights.device().is_cpu() || !fused_enabled()) return {};
   return Lookahead({parameters_["query"], parameters_["key"], parameters_["value"]}, offsets_,
                    options.heads());
 }

@@ -4,14 +4,15 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "translution/nn/options.h"
-#include "translution/ops/functional.h"
 #include "translution/ops/lookahead.h"
+#include "translution/ops/methods.h"
 
 namespace translution {
 
@@ -26,13 +27,26 @@ at::Tensor start_vectors(at::IntArrayRef shape, Init init,
                          const at::TensorOptions& tensors = torch::kFloat);
 
 /// What a layer makes of its options once, for every call.
-struct AttentionTables {
-  int64_t tokens = 0;    ///< that it takes; 0: any number
-  bool shorter = false;  ///< it takes fewer as well
-  at::Tensor runs;       ///< of all tokens (ops/runs.h); undefined where no offsets are read
-  at::Tensor angles;     ///< rotary, [N, D/2]
+struct AttentionLayout {
+  std::string pairs;             ///< how tokens relate: the text of a PairsName
+  int64_t tokens = 0;            ///< that it takes; 0: any number
+  bool shorter = false;          ///< it takes fewer as well
+  at::Tensor angles;             ///< rotary, [N, D/2]
   at::Tensor position_features;  ///< gated position, [M, F]
 };
+AttentionLayout attention_layout(const AttentionOptions& options);
+
+/// A parameter of a layer by its name; undefined where the layer has none of that name.
+using WeightOf = std::function<at::Tensor(const char* name)>;
+
+/// A layer before its output projection, as a function of its weights: checks x [B,N,dim] and picks
+/// the method's function of ops/methods.h. `call` is filled but for what the layout and x say.
+MethodResult apply_method(const at::Tensor& x, int64_t dim, const Position& position,
+                          const AttentionLayout& layout, const WeightOf& weight, AttentionCall call,
+                          double dropout);
+
+/// Query rows [Nq] int64 as plain numbers; all rows where it is undefined.
+std::vector<int64_t> query_rows(const at::Tensor& rows);
 
 /// Multi-head attention by any method of the family, with output projection:
 /// x [B,N,dim] -> [B,N,dim], or [B,Nq,dim] for the query rows asked for. A call changes nothing in
@@ -59,10 +73,10 @@ class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
   torch::nn::Linear out{nullptr};
 
  private:
-  Attended attended(const torch::Tensor& x, const torch::Tensor& rows, bool map) const;
+  MethodResult apply(const torch::Tensor& x, const torch::Tensor& rows, bool map) const;
 
   std::shared_ptr<const OffsetTable> offsets_;
-  AttentionTables tables_;
+  AttentionLayout layout_;
 };
 TORCH_MODULE(Attention);
 

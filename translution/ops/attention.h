@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "translution/core/pairs.h"
 #include "translution/ops/workspace.h"
 
 namespace translution {
@@ -27,13 +28,15 @@ struct AttentionTerms {
   at::Tensor position, gate;  ///< [M,H], [H]
 };
 
-struct AttentionSetting {
-  at::Tensor runs;  ///< the pairs and their slots (ops/runs.h); absent: all pairs, no slots
-  at::Tensor rows;  ///< [Nq] int64: which tokens the queries are, for the causal mask
-  at::Tensor keep;  ///< [B,H,Nq,N]: dropout mask, 0 or 1/(1-p)
+/// What an attention takes beside its terms.
+struct AttentionCall {
+  PairsName pairs;  ///< which tokens meet, and their slots; the number of tokens comes from x
   int64_t heads = 1;
-  double scale = 1.0;
-  bool causal = false;  ///< leave out pairs with j after i
+  double scale = 1.0;    ///< set by the methods of ops/methods.h
+  at::Tensor keep = {};  ///< [B,H,Nq,N]: dropout mask, 0 or 1/(1-p)
+  /// Rotary angles [N,D/2] for queries and keys that are not relative; the methods turn them.
+  at::Tensor angles = {};
+  bool map = false;  ///< the methods also give the weights that values are summed with
   /// Bytes that forward may keep of encoded queries and keys for backward; what does not fit is
   /// encoded again. The result is the same.
   int64_t workspace = default_workspace();
@@ -48,9 +51,9 @@ struct AttentionResult {
 
 /// The registered op `translution::attention`: checks, then the implementation for the device.
 /// Differentiable in every term. A row that sees no token gives zeros.
-AttentionResult attention(const AttentionTerms& terms, const AttentionSetting& setting);
+AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call);
 
-/// A dropout mask for `attention`: undefined for p = 0.
-at::Tensor dropout_mask(double p, at::IntArrayRef shape, const at::TensorOptions& options);
+/// The dropout mask of a call on x [B,N,C], drawn anew; undefined for p = 0.
+at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call);
 
 }  // namespace translution

@@ -3,32 +3,35 @@
 #include <cmath>
 #include <limits>
 
+#include "translution/core/message.h"
+#include "translution/kernels/gemm.h"
+#include "translution/kernels/slot_plan.h"
 #include "translution/ops/attention_impl.h"
 #include "translution/ops/check.h"
-#include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
 
 constexpr const char* kOp = "attention";
+constexpr int64_t kLeastLanes = 16;  // so many samples fill a vector
 
 // A relative side: features and matrices, features, or vectors. Returns its width, 0 if absent.
-int64_t check_side(Checker& check, const char* x_name, const at::Tensor& x, const char* table_name,
-                   const at::Tensor& table, int64_t heads) {
+c10::SymInt check_side(Checker& check, const char* x_name, const at::Tensor& x,
+                       const char* table_name, const at::Tensor& table, int64_t heads) {
   if (!x.defined() && !table.defined()) return 0;
   if (x.defined()) check.tensor(x_name, x, 3, "[B, N, C]");
   if (!table.defined()) {
     check.splits(x_name, x, heads);
-    return x.size(2);
+    return x.sym_size(2);
   }
   if (x.defined()) {
     check.tensor(table_name, table, 3, "[slots, C, width], one matrix per slot");
-    check.size(table_name, table, 1, x.size(2), "the channels of the features it multiplies");
+    check.size(table_name, table, 1, x.sym_size(2), "the channels of the features it multiplies");
   } else {
     check.tensor(table_name, table, 2, "[slots, width], one vector per slot");
   }
   check.splits(table_name, table, heads);
-  return table.size(-1);
+  return table.sym_size(-1);
 }
 
 void check_scores(Checker& check, const AttentionTerms& t, int64_t heads) {
@@ -37,105 +40,160 @@ void check_scores(Checker& check, const AttentionTerms& t, int64_t heads) {
   if (t.q.defined()) {
     check.tensor("q", t.q, 3, "[B, Nq, heads * D]");
     check.tensor("k", t.k, 3, "[B, N, heads * D]");
-    check.size("k", t.k, 2, t.q.size(2), "the width of q");
+    check.size("k", t.k, 2, t.q.sym_size(2), "the width of q");
     check.splits("q", t.q, heads);
   }
-  const int64_t q_width = check_side(check, "rel_q", t.rel_q, "table_q", t.table_q, heads);
-  const int64_t k_width = check_side(check, "rel_k", t.rel_k, "table_k", t.table_k, heads);
+  const auto q_width = check_side(check, "rel_q", t.rel_q, "table_q", t.table_q, heads);
+  const auto k_width = check_side(check, "rel_k", t.rel_k, "table_k", t.table_k, heads);
   TORCH_CHECK(q_width == k_width, kOp, ": relative queries are ", q_width, " wide, relative keys ",
               k_width, "; they must be equal, or both absent");
   TORCH_CHECK(t.q.defined() || q_width > 0, kOp,
               ": wanted q and k, or relative queries and keys, got neither");
 }
 
-void check_slots(Checker& check, const AttentionTerms& t, const AttentionSetting& s,
-                 const AttentionSizes& size) {
+// Tables must have a row for every slot of the pairs.
+void check_slots(Checker& check, const AttentionTerms& t, const AttentionCall& call) {
   if (t.bias.defined()) {
     check.tensor("bias", t.bias, 2, "[slots, heads]");
-    check.size("bias", t.bias, 1, s.heads, "one number per head");
+    check.size("bias", t.bias, 1, call.heads, "one number per head");
   }
   TORCH_CHECK(t.gate.defined() == t.position.defined(), kOp,
               ": gate and position come together, got only ",
               t.gate.defined() ? "gate" : "position");
   if (t.gate.defined()) {
     check.tensor("gate", t.gate, 1, "[heads]");
-    check.size("gate", t.gate, 0, s.heads, "one number per head");
+    check.size("gate", t.gate, 0, call.heads, "one number per head");
     check.tensor("position", t.position, 2, "[slots, heads]");
-    check.size("position", t.position, 1, s.heads, "one number per head");
+    check.size("position", t.position, 1, call.heads, "one number per head");
   }
-  int64_t slots = std::numeric_limits<int64_t>::max();
-  for (const auto& table : {t.table_q, t.table_k, t.table_v, t.bias, t.position})
-    if (table.defined()) slots = std::min(slots, table.size(0));
-  const bool needs_runs = t.rel_q.defined() || t.rel_k.defined() || t.rel_v.defined() ||
-                          slots != std::numeric_limits<int64_t>::max();
-  TORCH_CHECK(!needs_runs || s.runs.defined(), kOp,
-              ": relative terms need runs (OffsetTable::runs), got none");
-  if (s.runs.defined()) check_runs(kOp, s.runs, {size.queries, size.tokens, slots});
+  const auto offsets = find_offsets(call.pairs.text);
+  const bool relative = t.rel_q.defined() || t.rel_k.defined() || t.rel_v.defined();
+  TORCH_CHECK(!relative || offsets, kOp,
+              ": relative terms need pairs with slots, such as '7x7 cls' or '160 causal', got ",
+              in_quotes(call.pairs.text));
+  for (const auto& [name, table] :
+       {std::pair{"table_q", t.table_q}, std::pair{"table_k", t.table_k},
+        std::pair{"table_v", t.table_v}, std::pair{"bias", t.bias},
+        std::pair{"position", t.position}}) {
+    if (!table.defined()) continue;
+    TORCH_CHECK(offsets, kOp, ": ", name, " needs pairs with slots, such as '7x7 cls', got ",
+                in_quotes(call.pairs.text));
+    TORCH_CHECK(table.sym_size(0) == offsets->num_slots(), kOp, ": ", name, " has ",
+                table.sym_size(0), " rows, the pairs ", in_quotes(call.pairs.text), " have ",
+                offsets->num_slots(), " slots; make them for the same offsets");
+  }
 }
 
-void check_sizes(Checker& check, const AttentionTerms& t, const AttentionSetting& s,
+void check_sizes(Checker& check, const AttentionTerms& t, const AttentionCall& call,
                  const AttentionSizes& size) {
-  const auto batch_and_tokens = [&](const char* name, const at::Tensor& x, int64_t tokens,
-                                    const char* reason) {
+  const auto batch_and_tokens = [&](const char* name, const at::Tensor& x,
+                                    const c10::SymInt& tokens, const char* reason) {
     if (!x.defined()) return;
     check.size(name, x, 0, size.batch, "the batch");
     check.size(name, x, 1, tokens, reason);
   };
+  TORCH_CHECK(size.tokens > 0, kOp, ": wanted one or more tokens, got none");
   batch_and_tokens("q", t.q, size.queries, "the query rows");
   batch_and_tokens("rel_q", t.rel_q, size.queries, "the query rows");
   for (const auto& [name, x] : {std::pair{"k", t.k}, std::pair{"v", t.v},
                                 std::pair{"rel_k", t.rel_k}, std::pair{"rel_v", t.rel_v}})
     batch_and_tokens(name, x, size.tokens, "the tokens");
-  TORCH_CHECK(size.tokens > 0, kOp, ": wanted one or more tokens, got none");
-  TORCH_CHECK(s.rows.defined() || !s.causal || size.queries == size.tokens, kOp, ": causal with ",
-              size.queries, " query rows of ", size.tokens,
-              " tokens needs `rows` to know which they are");
-  if (s.rows.defined()) {
-    check_rows(kOp, s.rows, size.tokens);
-    check.size("rows", s.rows, 0, size.queries, "one token index per query row");
-  }
-  if (s.keep.defined()) {
-    check.tensor("keep", s.keep, 4, "[B, heads, Nq, N]");
-    const int64_t wanted[] = {size.batch, size.heads, size.queries, size.tokens};
+  if (call.keep.defined()) {
+    check.tensor("keep", call.keep, 4, "[B, heads, Nq, N]");
+    const c10::SymInt wanted[] = {size.batch, size.heads, size.queries, size.tokens};
     for (int64_t dim = 0; dim < 4; ++dim)
-      check.size("keep", s.keep, dim, wanted[dim], "the attention map's shape");
+      check.size("keep", call.keep, dim, wanted[dim], "the attention map's shape");
   }
+}
+
+// Rows of encoded queries and keys of one sample. A text of unknown length has two for each pair.
+c10::SymInt rows_to_keep(const AttentionCall& call, const c10::SymInt& tokens) {
+  if (!tokens.is_symbolic()) return kernels::encoded_rows(*pairs_of(call, tokens.expect_int()));
+  const auto& options = find_offsets(call.pairs.text)->options();
+  const bool plain = options.grid.size() == 1 && !options.cls && call.pairs.rows.empty() &&
+                     options.encoding == Encoding::relative && options.sharing == Sharing::none;
+  if (!plain) return kernels::encoded_rows(*pairs_of(call, tokens.guard_int(__FILE__, __LINE__)));
+  return options.causal ? tokens * (tokens + 1) : tokens * tokens * 2;
 }
 
 }  // namespace
 
-AttentionSizes attention_sizes(const AttentionTerms& terms, const AttentionSetting& setting) {
-  const auto first = [](std::initializer_list<at::Tensor> tensors, int64_t dim, int64_t otherwise) {
+AttentionSizes sizes_of(const AttentionTerms& terms, const AttentionCall& call) {
+  const auto first = [](std::initializer_list<at::Tensor> tensors, int64_t dim) {
     for (const auto& tensor : tensors)
-      if (tensor.defined()) return tensor.size(dim);
-    return otherwise;
+      if (tensor.defined()) return tensor.sym_size(dim);
+    return c10::SymInt(0);
   };
   AttentionSizes size{};
-  size.heads = setting.heads;
-  size.batch = first({terms.k, terms.v, terms.rel_k, terms.rel_v, terms.rel_q}, 0, 0);
-  size.tokens = first({terms.k, terms.v, terms.rel_k, terms.rel_v}, 1, 0);
-  const bool rows = setting.rows.defined() && setting.rows.dim() == 1;
-  size.queries = first({terms.q, terms.rel_q}, 1, rows ? setting.rows.size(0) : size.tokens);
-  size.out_width = first({terms.v}, 2, 0);
-  size.relative_width = first({terms.table_v, terms.rel_v}, -1, 0);
+  size.heads = call.heads;
+  size.batch = first({terms.k, terms.v, terms.rel_k, terms.rel_v, terms.rel_q}, 0);
+  size.tokens = first({terms.k, terms.v, terms.rel_k, terms.rel_v}, 1);
+  if (size.tokens == 0 && call.pairs.rows.empty()) size.tokens = first({terms.rel_q}, 1);
+  const auto& rows = call.pairs.rows;
+  size.queries = rows.empty() ? size.tokens : c10::SymInt(static_cast<int64_t>(rows.size()));
+  size.out_width = first({terms.v}, 2);
+  size.relative_width = first({terms.table_v, terms.rel_v}, -1);
   return size;
 }
 
-AttentionSizes check_attention(const AttentionTerms& t, const AttentionSetting& s) {
-  TORCH_CHECK(s.heads > 0, kOp, ": wanted one or more heads, got ", s.heads);
-  TORCH_CHECK(std::isfinite(s.scale), kOp, ": wanted a finite scale, got ", s.scale);
+AttentionSizes check_attention(const AttentionTerms& t, const AttentionCall& call) {
+  TORCH_CHECK(call.heads > 0, kOp, ": wanted one or more heads, got ", call.heads);
+  TORCH_CHECK(std::isfinite(call.scale), kOp, ": wanted a finite scale, got ", call.scale);
   Checker check(kOp);
-  check_scores(check, t, s.heads);
+  check_scores(check, t, call.heads);
   if (t.v.defined()) {
     check.tensor("v", t.v, 3, "[B, N, heads * D]");
-    check.splits("v", t.v, s.heads);
+    check.splits("v", t.v, call.heads);
   }
-  const int64_t relative = check_side(check, "rel_v", t.rel_v, "table_v", t.table_v, s.heads);
+  const auto relative = check_side(check, "rel_v", t.rel_v, "table_v", t.table_v, call.heads);
   TORCH_CHECK(t.v.defined() || relative > 0, kOp, ": wanted v, or relative values, got neither");
-  const auto size = attention_sizes(t, s);
-  check_sizes(check, t, s, size);
-  check_slots(check, t, s, size);
+  const auto size = sizes_of(t, call);
+  check_sizes(check, t, call, size);
+  check_slots(check, t, call);
   return size;
+}
+
+std::shared_ptr<const Pairs> pairs_of(const AttentionCall& call, int64_t tokens) {
+  auto name = call.pairs;
+  name.tokens = tokens;
+  return find_pairs(name);
+}
+
+int64_t relative_width(const AttentionTerms& terms) {
+  int64_t width = 1;
+  for (const auto& tensor :
+       {terms.rel_q, terms.rel_k, terms.rel_v, terms.table_q, terms.table_k, terms.table_v})
+    if (tensor.defined())
+      width = std::max(width, tensor.sym_size(-1).guard_int(__FILE__, __LINE__));
+  return width;
+}
+
+bool is_batch_last(const AttentionTerms& terms, const c10::SymInt& batch) {
+  return is_pairwise(terms) && relative_width(terms) < kernels::small_gemm_limit() &&
+         batch >= kLeastLanes;
+}
+
+c10::SymInt kept_numbers(const AttentionTerms& terms, const AttentionCall& call,
+                         const AttentionSizes& size) {
+  if (call.workspace <= 0 || !terms.rel_q.defined() || !is_pairwise(terms)) return 0;
+  // A number that took few products to make is made again sooner than it is read from memory.
+  const auto channels = [](const at::Tensor& x) {
+    return x.defined() ? x.sym_size(2).guard_int(__FILE__, __LINE__) : 0;
+  };
+  if (std::max(channels(terms.rel_q), channels(terms.rel_k)) < kWideChannels) return 0;
+  const auto width = (terms.table_q.defined() ? terms.table_q : terms.rel_q).sym_size(-1);
+  const auto numbers = rows_to_keep(call, size.tokens) * size.batch * width;
+  const int64_t bytes = static_cast<int64_t>(terms.rel_q.element_size());
+  return numbers <= call.workspace / bytes ? numbers : c10::SymInt(0);
+}
+
+at::Tensor empty_map(const AttentionTerms& terms, const AttentionSizes& size,
+                     const at::TensorOptions& options) {
+  const auto& [B, H, Nq, N] = std::tie(size.batch, size.heads, size.queries, size.tokens);
+  if (!is_pairwise(terms)) return at::empty_symint({B, H, Nq, N}, options);
+  return is_batch_last(terms, size.batch)
+             ? at::empty_symint({Nq, N, H, B}, options).permute({3, 2, 0, 1})
+             : at::empty_symint({Nq, N, B, H}, options).permute({2, 3, 0, 1});
 }
 
 }  // namespace translution

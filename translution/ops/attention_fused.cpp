@@ -2,82 +2,127 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
-#include "translution/kernels/gemm.h"
+#include "translution/ops/attention_portable.h"
+#include "translution/ops/fused_content.h"
+#include "translution/ops/fused_relative.h"
+#include "translution/ops/fused_softmax.h"
+#include "translution/ops/fused_vectors.h"
+#include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
-#include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
 
-constexpr int64_t kLeastLanes = 16;  // so many samples fill a vector
-
-std::vector<int64_t> slots_of_pairs(const AttentionSetting& setting, const AttentionSizes& size) {
-  if (!setting.runs.defined()) return {};
-  std::vector<int64_t> slots(size.queries * size.tokens, -1);
-  for (const Run& run : runs_from_tensor(setting.runs))
-    for (int64_t t = 0; t < run.length; ++t)
-      slots[(run.i + t * run.di) * size.tokens + run.j + t * run.dj] = run.slot;
-  return slots;
+at::Tensor with_keep(const FusedCall& call, const at::Tensor& attention) {
+  const auto& keep = call.call.keep;
+  return keep.defined() ? attention * keep : attention;
 }
 
-std::vector<char> open_pairs(const std::vector<int64_t>& slots, const AttentionSetting& setting,
-                             const AttentionSizes& size) {
-  std::vector<char> open(size.queries * size.tokens, 1);
-  for (size_t pair = 0; pair < slots.size(); ++pair) open[pair] = slots[pair] >= 0;
-  if (!setting.causal) return open;
-  const auto rows = setting.rows.defined() ? setting.rows.to(at::kCPU).contiguous() : at::Tensor();
-  for (int64_t i = 0; i < size.queries; ++i) {
-    const int64_t row = rows.defined() ? rows.data_ptr<int64_t>()[i] : i;
-    for (int64_t j = row + 1; j < size.tokens; ++j) open[i * size.tokens + j] = 0;
+template <typename T>
+AttentionResult forward(const FusedCall& call, int64_t kept_count) {
+  const FusedContent<T> content(call);
+  const FusedRelative<T> relative(call);
+  const FusedVectors<T> vectors(call);
+  const FusedSoftmax<T> softmax(call);
+  AttentionResult result;
+  result.kept = large_empty({kept_count}, call.options);
+  auto scores = content.scores();  // [B,H,Nq,N]; undefined without content
+  if (call.pairwise) {
+    auto lanes = relative.scores(result.kept);
+    if (scores.defined())
+      content.add_maps(scores, call.call.scale, call.call.scale, lanes);
+    else if (call.call.scale != 1)
+      lanes.mul_(call.call.scale);
+    softmax.on_lanes(lanes);
+    result.attention = call.as_map(lanes);
+  } else {
+    if (!scores.defined()) scores = call.new_maps().zero_();
+    if (call.key_vectors()) vectors.add_scores(scores);
+    softmax.on_maps(scores);
+    result.attention = scores;
   }
-  return open;
+  const auto weights = with_keep(call, softmax.gated(result.attention));
+  result.out = content.values(weights);
+  result.relative_out = call.value_vectors() ? vectors.values(weights) : relative.values(weights);
+  return result;
+}
+
+// Scores as maps: without relative sides that have features.
+template <typename T>
+TermGradients backward_maps(const FusedCall& call, const OutputGradients& d) {
+  const FusedContent<T> content(call);
+  const FusedVectors<T> vectors(call);
+  const FusedSoftmax<T> softmax(call);
+  const auto& [terms, keep] = std::tie(call.terms, call.call.keep);
+  TermGradients grads;
+  const auto maps = d.attention.contiguous();
+  const auto weights = with_keep(call, softmax.gated(maps));
+  auto d_maps = terms.v.defined() ? content.values_backward(weights, d.out, grads[kV])
+                                  : call.new_maps().zero_();
+  if (call.value_vectors())
+    vectors.values_backward(weights, d.relative_out, d_maps, grads[kTableV]);
+  if (keep.defined()) d_maps.mul_(keep);
+  softmax.on_maps_backward(maps, d_maps, grads);
+  if (terms.q.defined()) content.scores_backward(d_maps, grads[kQ], grads[kK]);
+  if (call.key_vectors()) vectors.scores_backward(d_maps, grads[kRelQ], grads[kTableK]);
+  return grads;
+}
+
+// Scores pair by pair.
+template <typename T>
+TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
+  const FusedContent<T> content(call);
+  FusedRelative<T> relative(call);
+  const FusedSoftmax<T> softmax(call);
+  const auto& [terms, keep] = std::tie(call.terms, call.call.keep);
+  TermGradients grads;
+  const auto weights = with_keep(call, d.attention);
+  auto d_lanes = relative.values_backward(weights, d.relative_out, grads);
+  if (terms.v.defined())
+    content.add_maps(content.values_backward(weights, d.out, grads[kV]), 1, 1, d_lanes);
+  if (keep.defined()) d_lanes.mul_(call.as_lanes(keep));
+  softmax.on_lanes_backward(call.as_lanes(d.attention).contiguous(), d_lanes);
+  if (terms.q.defined())
+    content.scores_backward(content.to_maps(call.as_map(d_lanes)), grads[kQ], grads[kK]);
+  relative.scores_backward(d_lanes, d.kept, grads);
+  return grads;
+}
+
+// Can the kernels compute these terms? Float or double; relative sides with features without bias,
+// gate or vectors beside them, and vectors of keys and values where rel_q has no table of its own.
+// That is all that the methods ask for.
+bool is_fused(const AttentionTerms& terms) {
+  if (!fused_enabled() || is_vectors(terms.table_q)) return false;
+  const bool vectors = is_vectors(terms.table_k) || is_vectors(terms.table_v);
+  if (is_vectors(terms.table_k) && terms.table_q.defined()) return false;
+  if (is_pairwise(terms) && (vectors || terms.bias.defined() || terms.gate.defined())) return false;
+  const auto& some = terms.q.defined() ? terms.q : terms.rel_q;
+  return some.size(0) > 0 &&
+         (some.scalar_type() == at::kFloat || some.scalar_type() == at::kDouble);
+}
+
+AttentionResult forward_cpu(const AttentionTerms& terms, const AttentionCall& call) {
+  const auto size = check_attention(terms, call);
+  if (!is_fused(terms)) return attention_portable(terms, call, size);
+  const FusedCall fused(terms, call, size, /*needs=*/0);
+  const int64_t kept = kept_numbers(terms, call, size).expect_int();
+  return fused.options.dtype() == at::kFloat ? forward<float>(fused, kept)
+                                             : forward<double>(fused, kept);
+}
+
+TermGradients backward_cpu(const OutputGradients& d, const AttentionTerms& terms,
+                           const AttentionCall& call, int64_t needs) {
+  if (!is_fused(terms)) return attention_backward_portable(d, terms, call, needs);
+  const FusedCall fused(terms, call, sizes_of(terms, call), needs);
+  const bool floats = fused.options.dtype() == at::kFloat;
+  if (fused.pairwise)
+    return floats ? backward_lanes<float>(fused, d) : backward_lanes<double>(fused, d);
+  return floats ? backward_maps<float>(fused, d) : backward_maps<double>(fused, d);
 }
 
 }  // namespace
 
-FusedCall::FusedCall(const AttentionTerms& terms, const AttentionSetting& setting)
-    : terms(terms),
-      setting(setting),
-      size(attention_sizes(terms, setting)),
-      options((terms.q.defined() ? terms.q : terms.rel_q).options()),
-      slots(slots_of_pairs(setting, size)),
-      open(open_pairs(slots, setting, size)),
-      batch_last_(pairwise() && size.batch >= kLeastLanes &&
-                  relative_width() < kernels::small_gemm_limit()) {}
-
-int64_t FusedCall::relative_width() const {
-  int64_t width = 1;
-  for (const auto& tensor :
-       {terms.rel_q, terms.rel_k, terms.rel_v, terms.table_q, terms.table_k, terms.table_v})
-    if (tensor.defined()) width = std::max(width, tensor.size(-1));
-  return width;
-}
-
-at::Tensor readable(const at::Tensor& x) {
-  const bool in_order = x.defined() && x.stride(2) == 1 && x.stride(1) >= x.size(2);
-  return in_order ? x : contiguous(x);
-}
-
-at::Tensor FusedCall::new_maps() const {
-  return large_empty({size.batch, size.heads, size.queries, size.tokens}, options);
-}
-
-at::Tensor FusedCall::new_lanes() const {
-  auto lanes = batch_last_
-                   ? large_empty({size.queries, size.tokens, size.heads, size.batch}, options)
-                   : large_empty({size.queries, size.tokens, size.batch, size.heads}, options);
-  if (std::find(slots.begin(), slots.end(), -1) != slots.end()) lanes.zero_();
-  return lanes;
-}
-
-at::Tensor FusedCall::as_lanes(const at::Tensor& map) const {
-  return batch_last_ ? map.permute({2, 3, 1, 0}) : map.permute({2, 3, 0, 1});
-}
-
-at::Tensor FusedCall::as_map(const at::Tensor& lanes) const {
-  return batch_last_ ? lanes.permute({3, 2, 0, 1}) : lanes.permute({2, 3, 0, 1});
-}
+AttentionForward* attention_cpu() { return forward_op<forward_cpu>; }
+AttentionBackward* attention_backward_cpu() { return backward_op<backward_cpu>; }
 
 }  // namespace translution

@@ -27,14 +27,51 @@ inline constexpr int64_t kJoinV = int64_t{1} << (kTermCount + 1);
 /// One gradient per term; undefined where not asked for.
 using TermGradients = std::array<at::Tensor, kTermCount>;
 
-/// Sizes that follow from checked terms.
-struct AttentionSizes {
-  int64_t batch, queries, tokens, heads;
-  int64_t out_width, relative_width;  ///< 0 where that output is absent
+/// What backward is given of the outputs: their gradients, undefined where they have none, and what
+/// forward has left for it.
+struct OutputGradients {
+  at::Tensor out, relative_out;
+  at::Tensor attention, kept;
 };
-AttentionSizes attention_sizes(const AttentionTerms& terms, const AttentionSetting& setting);
 
-/// Refuses terms that do not fit together, in one line that says what was wanted and what came.
-AttentionSizes check_attention(const AttentionTerms& terms, const AttentionSetting& setting);
+/// Sizes that follow from checked terms. They may be symbolic where only shapes are known.
+struct AttentionSizes {
+  c10::SymInt batch, queries, tokens;
+  int64_t heads;
+  c10::SymInt out_width, relative_width;  ///< 0 where that output is absent
+};
+
+AttentionSizes sizes_of(const AttentionTerms& terms, const AttentionCall& call);
+
+/// Refuses terms that do not fit together, in one line that says what was expected and what came.
+AttentionSizes check_attention(const AttentionTerms& terms, const AttentionCall& call);
+
+/// Is a table one of vectors per slot, not of matrices?
+inline bool is_vectors(const at::Tensor& table) { return table.defined() && table.dim() == 2; }
+
+/// Are there relative sides with features? Then scores lie pair by pair, all samples of a pair
+/// together ("lanes"), and else as maps [B,H,Nq,N].
+inline bool is_pairwise(const AttentionTerms& terms) {
+  return (terms.rel_q.defined() && !is_vectors(terms.table_k)) || terms.rel_v.defined();
+}
+
+/// Channels of the widest relative row.
+int64_t relative_width(const AttentionTerms& terms);
+
+/// Lanes are [Nq,N,B,H], or [Nq,N,H,B] where relative rows are too narrow to fill vectors with
+/// their channels and there are samples to fill them with.
+bool is_batch_last(const AttentionTerms& terms, const c10::SymInt& batch);
+
+/// Numbers that forward keeps of encoded queries and keys: a function of the sizes alone. 0 where
+/// they do not fit into the workspace or are not worth keeping.
+c10::SymInt kept_numbers(const AttentionTerms& terms, const AttentionCall& call,
+                         const AttentionSizes& size);
+
+/// The map [B,H,Nq,N] of a result, not filled, in the order of memory that results have.
+at::Tensor empty_map(const AttentionTerms& terms, const AttentionSizes& size,
+                     const at::TensorOptions& options);
+
+/// The pairs of a checked call.
+std::shared_ptr<const Pairs> pairs_of(const AttentionCall& call, int64_t tokens);
 
 }  // namespace translution

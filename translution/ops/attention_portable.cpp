@@ -20,31 +20,29 @@ at::Tensor join_heads(const at::Tensor& x) {  // [B,H,N,D] -> [B,N,E]
   return x.transpose(1, 2).reshape({x.size(0), x.size(2), x.size(1) * x.size(3)});
 }
 
-// Everything forward and backward both need: sizes, pairs, relative sides and the mask.
+// Everything forward and backward both need: sizes, pairs and relative sides.
 struct Context {
   const AttentionTerms& terms;
-  const AttentionSetting& setting;
-  AttentionSizes size;
+  const AttentionCall& call;
+  int64_t batch, queries, tokens;
   at::TensorOptions options;
-  Pairs pairs{};        // only with runs
-  at::Tensor excluded;  // [Nq,N] bool: pairs left out; undefined if there are none
+  std::shared_ptr<const PairGroups> groups;
   RelativeSide q, k, v;
 
-  Context(const AttentionTerms& terms, const AttentionSetting& setting)
+  Context(const AttentionTerms& terms, const AttentionCall& call, const AttentionSizes& size)
       : terms(terms),
-        setting(setting),
-        size(attention_sizes(terms, setting)),
+        call(call),
+        batch(size.batch.expect_int()),
+        queries(size.queries.expect_int()),
+        tokens(size.tokens.expect_int()),
         options((terms.q.defined()       ? terms.q
                  : terms.rel_q.defined() ? terms.rel_q
                                          : terms.table_q)
                     .options()),
-        q(terms.rel_q, terms.table_q, size.batch),
-        k(terms.rel_k, terms.table_k, size.batch),
-        v(terms.rel_v, terms.table_v, size.batch) {
-    if (setting.runs.defined())
-      pairs = group_pairs(setting.runs, size.queries, size.tokens, options.device());
-    excluded = make_mask();
-  }
+        groups(group_pairs(*pairs_of(call, tokens), options.device())),
+        q(terms.rel_q, terms.table_q, batch),
+        k(terms.rel_k, terms.table_k, batch),
+        v(terms.rel_v, terms.table_v, batch) {}
 
   bool relative_scores() const { return q.present(); }
 
@@ -53,32 +51,17 @@ struct Context {
     return terms.rel_k.defined() ? group.key_slot : group.slot;
   }
 
-  at::Tensor make_mask() const {
-    at::Tensor mask;
-    const auto index = options.dtype(at::kLong);
-    if (setting.causal) {
-      const auto row = setting.rows.defined() ? setting.rows.to(options.device())
-                                              : at::arange(size.queries, index);
-      mask = at::arange(size.tokens, index).unsqueeze(0) > row.unsqueeze(1);
-    }
-    if (setting.runs.defined() && pairs.place.size(0) < size.queries * size.tokens) {
-      auto outside = at::ones({size.queries * size.tokens}, options.dtype(at::kBool));
-      outside.index_fill_(0, pairs.place, 0);
-      outside = outside.view({size.queries, size.tokens});
-      mask = mask.defined() ? mask.logical_or(outside) : outside;
-    }
-    return mask;
-  }
-
   at::Tensor masked_softmax(at::Tensor scores) const {
-    if (!excluded.defined()) return at::softmax(scores, -1);
-    scores = at::softmax(scores.masked_fill(excluded, kMinusInfinity), -1);
-    return scores.masked_fill_(excluded, 0);  // also clears the NaN of a row without pairs
+    const auto& closed = groups->closed;
+    if (!closed.defined()) return at::softmax(scores, -1);
+    scores = at::softmax(scores.masked_fill(closed, kMinusInfinity), -1);
+    return scores.masked_fill_(closed, 0);  // also clears the NaN of a row without pairs
   }
 
   // softmax_j(position[slot]) [1,H,Nq,N]
   at::Tensor position_attention() const {
-    return masked_softmax(pairs.scatter(terms.position.index_select(0, pairs.slot).unsqueeze(1)));
+    return masked_softmax(
+        groups->scatter(terms.position.index_select(0, groups->slot).unsqueeze(1)));
   }
 
   at::Tensor gate() const { return at::sigmoid(terms.gate).view({1, -1, 1, 1}); }
@@ -86,25 +69,27 @@ struct Context {
 
 at::Tensor relative_scores(const Context& context) {  // [P,B,H]
   std::vector<at::Tensor> scores;
-  for (const PairGroup& group : context.pairs.groups)
+  for (const PairGroup& group : context.groups->groups)
     scores.push_back(pair_dot(group, context.q.encode(group.slot, group.queries),
                               context.k.encode(context.key_row(group), group.keys),
-                              context.setting.heads));
+                              context.call.heads));
   return at::cat(scores);
 }
 
 at::Tensor all_scores(const Context& context) {  // [B,H,Nq,N]
-  const auto& [terms, setting, size] = std::tie(context.terms, context.setting, context.size);
-  auto scores = at::zeros({size.batch, size.heads, size.queries, size.tokens}, context.options);
+  const auto& [terms, call] = std::tie(context.terms, context.call);
+  auto scores =
+      at::zeros({context.batch, call.heads, context.queries, context.tokens}, context.options);
   if (terms.q.defined())
-    scores = at::matmul(split_heads(terms.q, size.heads),
-                        split_heads(terms.k, size.heads).transpose(-1, -2))
-                 .mul_(setting.scale);
-  if (context.pairs.groups.empty()) return scores;
+    scores = at::matmul(split_heads(terms.q, call.heads),
+                        split_heads(terms.k, call.heads).transpose(-1, -2))
+                 .mul_(call.scale);
+  if (context.groups->groups.empty()) return scores;
   if (context.relative_scores())
-    scores.add_(context.pairs.scatter(relative_scores(context)), setting.scale);
+    scores.add_(context.groups->scatter(relative_scores(context)), call.scale);
   if (terms.bias.defined())
-    scores.add_(context.pairs.scatter(terms.bias.index_select(0, context.pairs.slot).unsqueeze(1)));
+    scores.add_(
+        context.groups->scatter(terms.bias.index_select(0, context.groups->slot).unsqueeze(1)));
   return scores;
 }
 
@@ -114,16 +99,15 @@ at::Tensor apply_gate(const Context& context, const at::Tensor& attention) {
   return (1 - gate) * attention + gate * context.position_attention();
 }
 
-at::Tensor apply_keep(const AttentionSetting& setting, const at::Tensor& weights) {
-  return setting.keep.defined() ? weights * setting.keep : weights;
+at::Tensor apply_keep(const AttentionCall& call, const at::Tensor& weights) {
+  return call.keep.defined() ? weights * call.keep : weights;
 }
 
 at::Tensor relative_values(const Context& context, const at::Tensor& weights) {  // [B,Nq,S]
-  const auto& size = context.size;
-  auto out = at::zeros({size.queries, size.batch, size.relative_width}, context.options);
-  if (context.pairs.groups.empty()) return out.transpose(0, 1);
-  const auto pair_weights = context.pairs.gather(weights);
-  for (const PairGroup& group : context.pairs.groups)
+  auto out = at::zeros({context.queries, context.batch, context.v.width()}, context.options);
+  if (context.groups->groups.empty()) return out.transpose(0, 1);
+  const auto pair_weights = context.groups->gather(weights);
+  for (const PairGroup& group : context.groups->groups)
     out.index_add_(0, group.queries,
                    pair_mix(group, pair_weights.narrow(0, group.begin, group.count),
                             context.v.encode(group.slot, group.keys)));
@@ -133,23 +117,23 @@ at::Tensor relative_values(const Context& context, const at::Tensor& weights) { 
 // Adds the gradients of the value side; returns the gradient of the weights [B,H,Nq,N].
 at::Tensor relative_values_backward(Context& context, const at::Tensor& d_out,
                                     const at::Tensor& weights) {
-  if (context.pairs.groups.empty()) return at::zeros_like(weights);
-  const auto pair_weights = context.pairs.gather(weights);
+  if (context.groups->groups.empty()) return at::zeros_like(weights);
+  const auto pair_weights = context.groups->gather(weights);
   const auto d_tokens = d_out.transpose(0, 1);  // [Nq,B,S]
   std::vector<at::Tensor> d_weights;
-  for (const PairGroup& group : context.pairs.groups) {
+  for (const PairGroup& group : context.groups->groups) {
     const auto [d_pair, dv] = pair_mix_backward(group, d_tokens.index_select(0, group.queries),
                                                 pair_weights.narrow(0, group.begin, group.count),
                                                 context.v.encode(group.slot, group.keys));
     d_weights.push_back(d_pair);
     context.v.add_gradient(group.slot, group.keys, dv);
   }
-  return context.pairs.scatter(at::cat(d_weights));
+  return context.groups->scatter(at::cat(d_weights));
 }
 
 void relative_scores_backward(Context& context, const at::Tensor& d_scores) {
-  const auto d_pairs = context.pairs.gather(d_scores).mul_(context.setting.scale);
-  for (const PairGroup& group : context.pairs.groups) {
+  const auto d_pairs = context.groups->gather(d_scores).mul_(context.call.scale);
+  for (const PairGroup& group : context.groups->groups) {
     const auto [dq, dk] = pair_dot_backward(group, d_pairs.narrow(0, group.begin, group.count),
                                             context.q.encode(group.slot, group.queries),
                                             context.k.encode(context.key_row(group), group.keys));
@@ -160,7 +144,8 @@ void relative_scores_backward(Context& context, const at::Tensor& d_scores) {
 
 // Gradient of a table [M,H] that was read once per pair: d [A,H,Nq,N] summed by slot.
 at::Tensor sum_by_slot(const Context& context, const at::Tensor& d, const at::Tensor& table) {
-  return at::zeros_like(table).index_add_(0, context.pairs.slot, context.pairs.gather(d).sum(1));
+  return at::zeros_like(table).index_add_(0, context.groups->slot,
+                                          context.groups->gather(d).sum(1));
 }
 
 at::Tensor softmax_backward(const at::Tensor& d, const at::Tensor& probabilities) {
@@ -169,42 +154,45 @@ at::Tensor softmax_backward(const at::Tensor& d, const at::Tensor& probabilities
 
 }  // namespace
 
-AttentionResult attention_portable(const AttentionTerms& terms, const AttentionSetting& setting) {
-  const Context context(terms, setting);
+AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
+                                   const AttentionSizes& size) {
+  const Context context(terms, call, size);
   const auto attention = context.masked_softmax(all_scores(context));
-  const auto weights = apply_keep(setting, apply_gate(context, attention));
+  const auto weights = apply_keep(call, apply_gate(context, attention));
   AttentionResult result;
-  result.attention = attention;
-  result.out = terms.v.defined()
-                   ? join_heads(at::matmul(weights, split_heads(terms.v, setting.heads)))
-                   : at::empty({0}, context.options);
-  result.kept = at::empty({0}, context.options);
+  result.attention = empty_map(terms, size, context.options).copy_(attention);
+  result.out = terms.v.defined() ? join_heads(at::matmul(weights, split_heads(terms.v, call.heads)))
+                                 : at::empty({0}, context.options);
+  result.kept = at::empty_symint({kept_numbers(terms, call, size)}, context.options);
   result.relative_out = context.v.present() ? relative_values(context, weights).contiguous()
                                             : at::empty({0}, context.options);
   return result;
 }
 
-TermGradients attention_backward_portable(const at::Tensor& d_out, const at::Tensor& d_relative_out,
-                                          const at::Tensor& attention, const AttentionTerms& terms,
-                                          const AttentionSetting& setting, int64_t needs) {
+TermGradients attention_backward_portable(const OutputGradients& d, const AttentionTerms& terms,
+                                          const AttentionCall& call, int64_t asked) {
+  const int64_t joined =
+      (asked & kJoinK ? int64_t{1} << kRelK : 0) | (asked & kJoinV ? int64_t{1} << kRelV : 0);
+  const int64_t needs = asked | joined;
   const auto wants = [needs](int term) { return ((needs >> term) & 1) != 0; };
-  Context context(terms, setting);
+  Context context(terms, call, sizes_of(terms, call));
+  const auto attention = d.attention.contiguous();
   context.q.start_backward(wants(kRelQ), wants(kTableQ));
   context.k.start_backward(wants(kRelK), wants(kTableK));
   context.v.start_backward(wants(kRelV), wants(kTableV));
-  const auto weights = apply_keep(setting, apply_gate(context, attention));
+  const auto weights = apply_keep(call, apply_gate(context, attention));
   TermGradients grads;
 
   auto d_weights = at::zeros_like(attention);
-  if (terms.v.defined() && d_out.defined()) {
-    const auto d_heads = split_heads(d_out, setting.heads);
-    d_weights = at::matmul(d_heads, split_heads(terms.v, setting.heads).transpose(-1, -2));
+  if (terms.v.defined() && d.out.defined()) {
+    const auto d_heads = split_heads(d.out, call.heads);
+    d_weights = at::matmul(d_heads, split_heads(terms.v, call.heads).transpose(-1, -2));
     if (wants(kV)) grads[kV] = join_heads(at::matmul(weights.transpose(-1, -2), d_heads));
   }
-  if (context.v.present() && d_relative_out.defined())
-    d_weights = d_weights + relative_values_backward(context, d_relative_out, weights);
+  if (context.v.present() && d.relative_out.defined())
+    d_weights = d_weights + relative_values_backward(context, d.relative_out, weights);
 
-  auto d_attention = apply_keep(setting, d_weights);
+  auto d_attention = apply_keep(call, d_weights);
   if (terms.gate.defined()) {
     const auto gate = context.gate();
     const auto position = context.position_attention();
@@ -222,11 +210,11 @@ TermGradients attention_backward_portable(const at::Tensor& d_out, const at::Ten
   if (terms.q.defined()) {
     if (wants(kQ))
       grads[kQ] =
-          join_heads(at::matmul(d_scores, split_heads(terms.k, setting.heads))).mul_(setting.scale);
+          join_heads(at::matmul(d_scores, split_heads(terms.k, call.heads))).mul_(call.scale);
     if (wants(kK))
       grads[kK] =
-          join_heads(at::matmul(d_scores.transpose(-1, -2), split_heads(terms.q, setting.heads)))
-              .mul_(setting.scale);
+          join_heads(at::matmul(d_scores.transpose(-1, -2), split_heads(terms.q, call.heads)))
+              .mul_(call.scale);
   }
   if (terms.bias.defined() && wants(kBias))
     grads[kBias] = sum_by_slot(context, d_scores, terms.bias);
@@ -234,12 +222,17 @@ TermGradients attention_backward_portable(const at::Tensor& d_out, const at::Ten
   grads[kRelQ] = context.q.dx(), grads[kTableQ] = context.q.dtable();
   grads[kRelK] = context.k.dx(), grads[kTableK] = context.k.dtable();
   grads[kRelV] = context.v.dx(), grads[kTableV] = context.v.dtable();
+  for (const int term : {kRelK, kRelV}) {
+    if (!((joined >> term) & 1)) continue;
+    grads[kRelQ] = grads[kRelQ] + grads[term];
+    grads[term] = at::Tensor();
+  }
   return grads;
 }
 
 at::Tensor gated_attention(const at::Tensor& attention, const AttentionTerms& terms,
-                           const AttentionSetting& setting) {
-  return apply_gate(Context(terms, setting), attention);
+                           const AttentionCall& call) {
+  return apply_gate(Context(terms, call, sizes_of(terms, call)), attention);
 }
 
 }  // namespace translution

@@ -2,16 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <string>
-
 namespace translution {
 
-/// "q float32 [2, 5, 12]": how a tensor is told in a message.
-inline std::string describe(const char* name, const at::Tensor& tensor) {
-  return c10::str(name, " is ", tensor.scalar_type(), " ", tensor.sizes(), " on ", tensor.device());
-}
-
-/// Checks of one call: each says the op, what was wanted and what came.
+/// Checks of one call: each says the op, what was wanted and what came. Sizes may be symbolic.
 class Checker {
  public:
   explicit Checker(const char* op) : op_(op) {}
@@ -21,7 +14,7 @@ class Checker {
     TORCH_CHECK(t.defined(), op_, ": ", name, " ", layout, " is missing");
     TORCH_CHECK(at::isFloatingType(t.scalar_type()), op_, ": ", name,
                 " must hold floating-point numbers, got ", t.scalar_type(), "; convert it");
-    TORCH_CHECK(t.dim() == dims, op_, ": ", name, " must be ", layout, ", got ", t.sizes());
+    TORCH_CHECK(t.dim() == dims, op_, ": ", name, " must be ", layout, ", got ", t.sym_sizes());
     if (!first_.defined()) {
       first_ = t, first_name_ = name;
       return;
@@ -33,18 +26,18 @@ class Checker {
   }
 
   /// Wanted: size `wanted` along `dim`, for the reason given.
-  void size(const char* name, const at::Tensor& t, int64_t dim, int64_t wanted,
+  void size(const char* name, const at::Tensor& t, int64_t dim, const c10::SymInt& wanted,
             const char* reason) const {
-    TORCH_CHECK(t.size(dim) == wanted, op_, ": ", name, " has size ", t.size(dim), " in dimension ",
-                dim < 0 ? dim + t.dim() : dim, ", wanted ", wanted, " (", reason,
-                "); its shape is ", t.sizes());
+    TORCH_CHECK(t.sym_size(dim) == wanted, op_, ": ", name, " has size ", t.sym_size(dim),
+                " in dimension ", dim < 0 ? dim + t.dim() : dim, ", wanted ", wanted, " (", reason,
+                "); its shape is ", t.sym_sizes());
   }
 
   /// Wanted: a width that splits evenly among the heads.
   void splits(const char* name, const at::Tensor& t, int64_t heads) const {
-    TORCH_CHECK(t.size(-1) > 0 && t.size(-1) % heads == 0, op_, ": the width ", t.size(-1), " of ",
-                name, " does not split evenly among ", heads, " heads; wanted a multiple of ",
-                heads);
+    const auto width = t.sym_size(-1);
+    TORCH_CHECK(width > 0 && width % heads == 0, op_, ": the width ", width, " of ", name,
+                " does not split evenly among ", heads, " heads; wanted a multiple of ", heads);
   }
 
   const char* op() const { return op_; }

@@ -21,12 +21,4 @@ inline OptionalTensor optional(const at::Tensor& tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : OptionalTensor();
 }
 
-/// Our backward ops have no derivative of their own: say so instead of returning a wrong one.
-inline void refuse_second_derivative(const char* op, at::ArrayRef<at::Tensor> inputs) {
-  if (!c10::GradMode::is_enabled()) return;
-  for (const auto& input : inputs)
-    TORCH_CHECK(!input.defined() || !input.requires_grad(), op,
-                ": second derivatives are not available; call backward without create_graph");
-}
-
 }  // namespace translution

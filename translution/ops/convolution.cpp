@@ -1,68 +1,63 @@
 #include "translution/ops/convolution.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <optional>
 
+#include "translution/core/message.h"
 #include "translution/ops/check.h"
-#include "translution/ops/compat.h"
 #include "translution/ops/pair_groups.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/register.h"
 #include "translution/ops/relative_side.h"
-#include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using Forward = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                           const OptionalTensor&, bool);
-using Backward = std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&,
-                                                    const at::Tensor&, const at::Tensor&,
-                                                    const OptionalTensor&, bool, int64_t);
+using ConvolutionForward = at::Tensor(const at::Tensor& x, const at::Tensor& weight,
+                                      const std::string& pairs, at::IntArrayRef grid,
+                                      at::IntArrayRef rows);
+using ConvolutionBackward = std::tuple<at::Tensor, at::Tensor>(
+    const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight,
+    const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t needs);
 
-constexpr const char* kOp = "convolution";
+constexpr const char* kConvolution = "convolution";
 // Which gradients backward is asked for.
 constexpr int64_t kNeedsX = 1, kNeedsWeight = 2;
 
 // Checks the call; returns how many rows the result has.
-int64_t check_convolution(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
-                          const OptionalTensor& rows) {
-  Checker check(kOp);
+c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
+                              const std::string& pairs, at::IntArrayRef rows) {
+  Checker check(kConvolution);
   check.tensor("x", x, 3, "[B, N, C]");
-  TORCH_CHECK(x.size(1) > 0, kOp, ": wanted one or more tokens, x is ", x.sizes());
+  TORCH_CHECK(x.sym_size(1) > 0, kConvolution, ": wanted one or more tokens, x is ", x.sym_sizes());
   check.tensor("weight", weight, 3, "[slots, C, width], one matrix per slot");
-  check.size("weight", weight, 1, x.size(2), "the channels of x");
-  if (rows.has_value()) check_rows(kOp, *rows, x.size(1));
-  check_runs(kOp, runs, {x.size(1), x.size(1), weight.size(0)});
-  return rows.has_value() ? rows->size(0) : x.size(1);
+  check.size("weight", weight, 1, x.sym_size(2), "the channels of x");
+  const auto offsets = find_offsets(pairs);
+  TORCH_CHECK(offsets, kConvolution, ": expected pairs with slots, such as '7x7 window=1', got ",
+              in_quotes(pairs));
+  check.size("weight", weight, 0, offsets->num_slots(), "the slots of the pairs");
+  return rows.empty() ? x.sym_size(1) : c10::SymInt(static_cast<int64_t>(rows.size()));
 }
 
-// Every score is one: the weights of the pairs [P,1,1], zero where causal leaves a pair out.
-at::Tensor unit_weights(const Pairs& pairs, const OptionalTensor& rows, bool causal,
-                        const at::TensorOptions& options) {
-  const int64_t P = pairs.place.size(0);
-  if (!causal) return at::ones({P, 1, 1}, options);
-  auto i = pairs.place.div(pairs.tokens, "floor");
-  if (rows.has_value()) i = rows->to(i.device()).index_select(0, i);
-  return pairs.place.remainder(pairs.tokens).le(i).to(options.dtype()).view({P, 1, 1});
-}
-
+// The pairs, the side that is read, and the weights of the pairs: one where a pair is open.
 struct Problem {
-  Pairs pairs;
+  std::shared_ptr<const PairGroups> groups;
   at::Tensor weights;  // [P,1,1]
   RelativeSide side;
 
-  Problem(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
-          const OptionalTensor& rows, bool causal)
-      : pairs(group_pairs(select_rows(runs, value_or_undefined(rows)),
-                          rows.has_value() ? rows->size(0) : x.size(1), x.size(1), x.device())),
-        weights(unit_weights(pairs, rows, causal, x.options())),
-        side(x, weight, x.size(0)) {}
+  Problem(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
+          at::IntArrayRef grid, at::IntArrayRef rows)
+      : groups(group_pairs(*find_pairs({pairs, grid.vec(), rows.vec(), x.size(1)}), x.device())),
+        side(x, weight, x.size(0)) {
+    weights = groups->closed.defined()
+                  ? groups->closed.flatten().index_select(0, groups->place).logical_not()
+                  : at::ones({groups->place.size(0)}, x.options());
+    weights = weights.to(x.scalar_type()).view({-1, 1, 1});
+  }
 
   at::Tensor weights_of(const PairGroup& group, int64_t batch) const {
     return weights.narrow(0, group.begin, group.count).expand({group.count, batch, 1});
@@ -78,12 +73,12 @@ struct SteadyProducts {
   std::optional<OneThread> alone;
 };
 
-at::Tensor forward_portable(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
-                            const OptionalTensor& rows, bool causal) {
-  const int64_t queries = check_convolution(x, weight, runs, rows);
-  const Problem problem(x, weight, runs, rows, causal);
+at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
+                    at::IntArrayRef grid, at::IntArrayRef rows) {
+  const int64_t queries = check_convolution(x, weight, pairs, rows).expect_int();
+  const Problem problem(x, weight, pairs, grid, rows);
   auto out = at::zeros({queries, x.size(0), weight.size(2)}, x.options());
-  for (const PairGroup& group : problem.pairs.groups) {
+  for (const PairGroup& group : problem.groups->groups) {
     const auto v = problem.side.encode(group.slot, group.keys);
     const SteadyProducts steady(group);
     out.index_add_(0, group.queries, pair_mix(group, problem.weights_of(group, x.size(0)), v));
@@ -91,21 +86,20 @@ at::Tensor forward_portable(const at::Tensor& x, const at::Tensor& weight, const
   return out.transpose(0, 1).contiguous();
 }
 
-at::Tensor forward_meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
-                        const OptionalTensor& rows, bool) {
-  const int64_t queries = check_convolution(x, weight, runs, rows);
-  return at::empty({x.size(0), queries, weight.size(2)}, x.options());
+at::Tensor convolve_meta(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
+                         at::IntArrayRef, at::IntArrayRef rows) {
+  const auto queries = check_convolution(x, weight, pairs, rows);
+  return at::empty_symint({x.sym_size(0), queries, weight.sym_size(2)}, x.options());
 }
 
-std::tuple<at::Tensor, at::Tensor> backward_portable(const at::Tensor& d_out, const at::Tensor& x,
+std::tuple<at::Tensor, at::Tensor> convolve_backward(const at::Tensor& d_out, const at::Tensor& x,
                                                      const at::Tensor& weight,
-                                                     const at::Tensor& runs,
-                                                     const OptionalTensor& rows, bool causal,
-                                                     int64_t needs) {
-  Problem problem(x, weight, runs, rows, causal);
+                                                     const std::string& pairs, at::IntArrayRef grid,
+                                                     at::IntArrayRef rows, int64_t needs) {
+  Problem problem(x, weight, pairs, grid, rows);
   problem.side.start_backward(needs & kNeedsX, needs & kNeedsWeight);
   const auto d_tokens = d_out.transpose(0, 1);  // [Nq,B,C']
-  for (const PairGroup& group : problem.pairs.groups) {
+  for (const PairGroup& group : problem.groups->groups) {
     const auto v = problem.side.encode(group.slot, group.keys);
     at::Tensor dv;
     {
@@ -117,34 +111,18 @@ std::tuple<at::Tensor, at::Tensor> backward_portable(const at::Tensor& d_out, co
     problem.side.add_gradient(group.slot, group.keys, dv);
   }
   const auto nothing = at::empty({0}, x.options());
-  return {needs & kNeedsX ? problem.side.dx() : nothing,
+  return {needs & kNeedsX ? problem.side.dx().contiguous() : nothing,
           needs & kNeedsWeight ? problem.side.dtable() : nothing};
 }
 
-std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor&, const at::Tensor& x,
-                                                 const at::Tensor& weight, const at::Tensor&,
-                                                 const OptionalTensor&, bool, int64_t needs) {
-  const auto nothing = at::empty({0}, x.options());
-  return {needs & kNeedsX ? at::empty_like(x) : nothing,
-          needs & kNeedsWeight ? at::empty_like(weight) : nothing};
-}
-
-at::Tensor call_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
-                        const OptionalTensor& rows, bool causal) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("translution::convolution", "")
-                             .typed<Forward>();
-  return op.call(x, weight, runs, rows, causal);
-}
-
-std::tuple<at::Tensor, at::Tensor> call_backward(const at::Tensor& d_out, const at::Tensor& x,
-                                                 const at::Tensor& weight, const at::Tensor& runs,
-                                                 const OptionalTensor& rows, bool causal,
-                                                 int64_t needs) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("translution::convolution_backward", "")
-                             .typed<Backward>();
-  return op.call(d_out, x, weight, runs, rows, causal, needs);
+std::tuple<at::Tensor, at::Tensor> convolve_backward_meta(const at::Tensor&, const at::Tensor& x,
+                                                          const at::Tensor& weight,
+                                                          const std::string&, at::IntArrayRef,
+                                                          at::IntArrayRef, int64_t needs) {
+  const auto like = [&](bool wanted, const at::Tensor& t) {
+    return wanted ? at::empty_symint(t.sym_sizes(), t.options()) : at::empty({0}, x.options());
+  };
+  return {like(needs & kNeedsX, x), like(needs & kNeedsWeight, weight)};
 }
 
 class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction> {
@@ -152,71 +130,52 @@ class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction
   static constexpr bool is_traceable = true;
 
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& runs, const OptionalTensor& rows, bool causal) {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    ctx->save_for_backward({x, weight, runs, value_or_undefined(rows)});
-    ctx->saved_data["causal"] = causal;
-    return call_forward(x, weight, runs, rows, causal);
+                            const PairsName& pairs) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    ctx->save_for_backward({x, weight});
+    ctx->saved_data["pairs"] = pairs.text;
+    ctx->saved_data["grid"] = pairs.grid;
+    ctx->saved_data["rows"] = pairs.rows;
+    return convolution(x, weight, pairs);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
+    static const Op<ConvolutionBackward> op("translution::convolution_backward");
     const auto saved = ctx->get_saved_variables();
     const int64_t needs =
         (ctx->needs_input_grad(0) ? kNeedsX : 0) | (ctx->needs_input_grad(1) ? kNeedsWeight : 0);
     const auto [dx, dweight] =
-        call_backward(d_outputs[0], saved[0], saved[1], saved[2], optional(saved[3]),
-                      ctx->saved_data["causal"].toBool(), needs);
+        op(d_outputs[0], saved[0], saved[1], ctx->saved_data["pairs"].toStringRef(),
+           ctx->saved_data["grid"].toIntVector(), ctx->saved_data["rows"].toIntVector(), needs);
     return {needs & kNeedsX ? dx : at::Tensor(), needs & kNeedsWeight ? dweight : at::Tensor(),
-            at::Tensor(), at::Tensor(), at::Tensor()};
+            at::Tensor()};
   }
 };
 
-at::Tensor forward_autograd(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
-                            const OptionalTensor& rows, bool causal) {
-  return ConvolutionFunction::apply(x, weight, runs, rows, causal);
-}
-
-std::tuple<at::Tensor, at::Tensor> backward_autograd(const at::Tensor& d_out, const at::Tensor& x,
-                                                     const at::Tensor& weight,
-                                                     const at::Tensor& runs,
-                                                     const OptionalTensor& rows, bool causal,
-                                                     int64_t needs) {
-  refuse_second_derivative(kOp, {d_out, x, weight});
-  at::AutoDispatchBelowADInplaceOrView guard;
-  return call_backward(d_out, x, weight, runs, rows, causal, needs);
+at::Tensor convolve_autograd(const at::Tensor& x, const at::Tensor& weight,
+                             const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows) {
+  return ConvolutionFunction::apply(x, weight, PairsName{pairs, grid.vec(), rows.vec()});
 }
 
 }  // namespace
 
-at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& runs,
-                       const at::Tensor& rows, bool causal) {
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const PairsName& pairs) {
+  static const Op<ConvolutionForward> op("translution::convolution");
   // The dispatcher knows no undefined tensors.
-  TORCH_CHECK(x.defined(), kOp, ": x [B, N, C] is missing");
-  TORCH_CHECK(weight.defined(), kOp, ": weight [slots, C, width] is missing");
-  TORCH_CHECK(runs.defined(), kOp,
-              ": the runs of the offset table are missing; hand in runs_to_tensor(table.runs())");
-  return call_forward(x, weight, runs, optional(rows), causal);
+  TORCH_CHECK(x.defined(), kConvolution, ": x [B, N, C] is missing");
+  TORCH_CHECK(weight.defined(), kConvolution, ": weight [slots, C, width] is missing");
+  return op(x, weight, pairs.text, pairs.grid, pairs.rows);
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
-  m.def(
-      "convolution(Tensor x, Tensor weight, Tensor runs, Tensor? rows=None, bool causal=False) "
-      "-> Tensor");
-  m.def(
-      "convolution_backward(Tensor d_out, Tensor x, Tensor weight, Tensor runs, Tensor? rows, "
-      "bool causal, int needs=3) -> (Tensor, Tensor)");
-}
-TORCH_LIBRARY_IMPL(translution, CompositeExplicitAutograd, m) {
-  m.impl("convolution", forward_portable);
-  m.impl("convolution_backward", backward_portable);
-}
-TORCH_LIBRARY_IMPL(translution, Meta, m) {
-  m.impl("convolution", forward_meta);
-  m.impl("convolution_backward", backward_meta);
-}
-TORCH_LIBRARY_IMPL(translution, Autograd, m) {
-  m.impl("convolution", forward_autograd);
-  m.impl("convolution_backward", backward_autograd);
+  register_op<ConvolutionForward>(
+      m, "convolution(Tensor x, Tensor weight, str pairs, int[] grid=[], int[] rows=[]) -> Tensor",
+      {convolve, nullptr, convolve_meta, convolve_autograd});
+  register_op<ConvolutionBackward>(
+      m,
+      "convolution_backward(Tensor d_out, Tensor x, Tensor weight, str pairs, int[] grid, "
+      "int[] rows, int needs=3) -> (Tensor, Tensor)",
+      {convolve_backward, nullptr, convolve_backward_meta, nullptr});
 }
 
 }  // namespace translution

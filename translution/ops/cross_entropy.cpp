@@ -3,39 +3,52 @@
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/Reduction.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "translution/kernels/row_ops.h"
-#include "translution/ops/compat.h"
 #include "translution/ops/fixed_sum.h"
 #include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
+#include "translution/ops/register.h"
 
 namespace translution {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+// The loss, and what backward reads of each row: the logarithm of its sum of exponentials.
+using LossForward = std::tuple<at::Tensor, at::Tensor>(const at::Tensor& logits,
+                                                       const at::Tensor& target, double smoothing);
+using LossBackward = at::Tensor(const at::Tensor& d, const at::Tensor& logits,
+                                const at::Tensor& target, const at::Tensor& log_sums,
+                                double smoothing);
 
-constexpr const char* kOp = "cross_entropy";
+constexpr const char* kCrossEntropy = "cross_entropy";
 
-bool fused(const at::Tensor& logits, const at::Tensor& target) {
-  return logits.device().is_cpu() && target.device().is_cpu() && kernels_wanted() &&
-         logits.dim() == 2 && logits.numel() > 0 && target.scalar_type() == at::kLong &&
+bool loss_is_fused(const at::Tensor& logits) {
+  return fused_enabled() && logits.numel() > 0 &&
          (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
+}
+
+void check_loss(const at::Tensor& logits, const at::Tensor& target) {
+  TORCH_CHECK(logits.dim() == 2 && at::isFloatingType(logits.scalar_type()), kCrossEntropy,
+              ": expected logits as floating-point numbers [rows, classes], got ",
+              logits.scalar_type(), " ", logits.sym_sizes());
+  TORCH_CHECK(target.scalar_type() == at::kLong, kCrossEntropy,
+              ": expected a target of int64 classes, got ", target.scalar_type());
+  TORCH_CHECK(target.dim() == 1 && target.sym_size(0) == logits.sym_size(0), kCrossEntropy,
+              ": wanted a class for each of ", logits.sym_size(0), " rows, got a target of shape ",
+              target.sym_sizes());
 }
 
 void check_classes(const at::Tensor& logits, const at::Tensor& target) {
   const int64_t rows = logits.size(0), classes = logits.size(1);
-  TORCH_CHECK(target.dim() == 1 && target.size(0) == rows, kOp, ": wanted a class for each of ",
-              rows, " rows, got a target of shape ", target.sizes());
   const int64_t* const of_row = target.data_ptr<int64_t>();
   for (int64_t row = 0; row < rows; ++row)
-    TORCH_CHECK(0 <= of_row[row] && of_row[row] < classes, kOp, ": wanted classes 0 to ",
+    TORCH_CHECK(0 <= of_row[row] && of_row[row] < classes, kCrossEntropy, ": wanted classes 0 to ",
                 classes - 1, ", got ", of_row[row], " in row ", row);
 }
 
@@ -86,33 +99,97 @@ void gradient(const at::Tensor& logits, const at::Tensor& target, const at::Tens
   });
 }
 
+std::tuple<at::Tensor, at::Tensor> loss_portable(const at::Tensor& logits, const at::Tensor& target,
+                                                 double smoothing) {
+  check_loss(logits, target);
+  const auto log_sums = at::logsumexp(logits, 1);
+  auto losses = log_sums - logits.gather(1, target.unsqueeze(1)).squeeze(1) * (1 - smoothing);
+  if (smoothing > 0) losses = losses - logits.mean(1) * smoothing;
+  return {losses.mean(), log_sums};
+}
+
+std::tuple<at::Tensor, at::Tensor> loss_cpu(const at::Tensor& logits, const at::Tensor& target,
+                                            double smoothing) {
+  check_loss(logits, target);
+  const auto rows = logits.contiguous(), classes = target.contiguous();
+  check_classes(rows, classes);
+  if (!loss_is_fused(logits)) return loss_portable(rows, classes, smoothing);
+  const auto log_sums = at::empty({logits.size(0)}, logits.options());
+  double loss = 0;
+  AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), kCrossEntropy, [&] {
+    loss = mean_loss<scalar_t>(rows, classes, smoothing, log_sums);
+  });
+  return {at::scalar_tensor(loss, logits.options()), log_sums};
+}
+
+std::tuple<at::Tensor, at::Tensor> loss_meta(const at::Tensor& logits, const at::Tensor& target,
+                                             double) {
+  check_loss(logits, target);
+  return {at::empty({}, logits.options()),
+          at::empty_symint({logits.sym_size(0)}, logits.options())};
+}
+
+at::Tensor loss_backward_portable(const at::Tensor& d, const at::Tensor& logits,
+                                  const at::Tensor& target, const at::Tensor& log_sums,
+                                  double smoothing) {
+  auto grad = (logits - log_sums.unsqueeze(1)).exp_();
+  if (smoothing > 0) grad.sub_(smoothing / static_cast<double>(logits.size(1)));
+  const auto own = target.unsqueeze(1);
+  grad.scatter_add_(1, own, at::full_like(own, smoothing - 1, grad.options()));
+  return grad.mul_(d / logits.size(0)).contiguous();
+}
+
+at::Tensor loss_backward_cpu(const at::Tensor& d, const at::Tensor& logits,
+                             const at::Tensor& target, const at::Tensor& log_sums,
+                             double smoothing) {
+  if (!loss_is_fused(logits)) return loss_backward_portable(d, logits, target, log_sums, smoothing);
+  const double scale = d.item<double>() / static_cast<double>(logits.size(0));
+  const auto rows = logits.contiguous(), classes = target.contiguous();
+  auto d_logits = large_empty(logits.sizes(), logits.options());
+  AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), kCrossEntropy, [&] {
+    gradient<scalar_t>(rows, classes, log_sums, smoothing, scale, d_logits);
+  });
+  return d_logits;
+}
+
+at::Tensor loss_backward_meta(const at::Tensor&, const at::Tensor& logits, const at::Tensor&,
+                              const at::Tensor&, double) {
+  return at::empty_symint(logits.sym_sizes(), logits.options());
+}
+
+std::tuple<at::Tensor, at::Tensor> call_loss(const at::Tensor& logits, const at::Tensor& target,
+                                             double smoothing) {
+  static const Op<LossForward> op("translution::cross_entropy");
+  return op(logits, target, smoothing);
+}
+
 class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
  public:
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& logits,
-                            const at::Tensor& target, double smoothing) {
-    const auto log_sums = at::empty({logits.size(0)}, logits.options());
-    double loss = 0;
-    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), kOp, [&] {
-      loss = mean_loss<scalar_t>(logits, target, smoothing, log_sums);
-    });
+  static constexpr bool is_traceable = true;
+
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& logits,
+                               const at::Tensor& target, double smoothing) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    const auto [loss, log_sums] = call_loss(logits, target, smoothing);
     ctx->save_for_backward({logits, target, log_sums});
     ctx->saved_data["smoothing"] = smoothing;
-    return at::scalar_tensor(loss, logits.options());
+    ctx->mark_non_differentiable({log_sums});
+    return {loss, log_sums};
   }
 
-  static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
+  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
+    static const Op<LossBackward> op("translution::cross_entropy_backward");
     const auto saved = ctx->get_saved_variables();
-    const auto& logits = saved[0];
-    refuse_second_derivative(kOp, {d_outputs[0], logits});
-    const double scale = d_outputs[0].item<double>() / static_cast<double>(logits.size(0));
-    const auto d_logits = large_empty(logits.sizes(), logits.options());
-    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), kOp, [&] {
-      gradient<scalar_t>(logits, saved[1], saved[2], ctx->saved_data["smoothing"].toDouble(), scale,
-                         d_logits);
-    });
-    return {d_logits, at::Tensor(), at::Tensor()};
+    return {op(d[0], saved[0], saved[1], saved[2], ctx->saved_data["smoothing"].toDouble()),
+            at::Tensor(), at::Tensor()};
   }
 };
+
+std::tuple<at::Tensor, at::Tensor> loss_autograd(const at::Tensor& logits, const at::Tensor& target,
+                                                 double smoothing) {
+  const auto outputs = CrossEntropyFunction::apply(logits, target, smoothing);
+  return {outputs[0], outputs[1]};
+}
 
 // A loss for each row first: a sum over all numbers at once is cut by the number of threads.
 at::Tensor loss_of_shares(const at::Tensor& logits, const at::Tensor& target, double smoothing) {
@@ -128,11 +205,18 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target,
   if (logits.dim() == 2 && logits.sizes() == target.sizes() &&
       at::isFloatingType(target.scalar_type()))
     return loss_of_shares(logits, target, label_smoothing);
-  if (!fused(logits, target))
-    return at::cross_entropy_loss(logits, target, {}, at::Reduction::Mean, -100, label_smoothing);
-  const auto rows = logits.contiguous(), classes = target.contiguous();
-  check_classes(rows, classes);
-  return CrossEntropyFunction::apply(rows, classes, label_smoothing);
+  return std::get<0>(call_loss(logits, target, label_smoothing));
+}
+
+TORCH_LIBRARY_FRAGMENT(translution, m) {
+  register_op<LossForward>(
+      m, "cross_entropy(Tensor logits, Tensor target, float smoothing=0.) -> (Tensor, Tensor)",
+      {loss_portable, loss_cpu, loss_meta, loss_autograd});
+  register_op<LossBackward>(
+      m,
+      "cross_entropy_backward(Tensor d, Tensor logits, Tensor target, Tensor log_sums, "
+      "float smoothing) -> Tensor",
+      {loss_backward_portable, loss_backward_cpu, loss_backward_meta, nullptr});
 }
 
 }  // namespace translution

@@ -48,7 +48,7 @@ at::Tensor sum_in_shards(const at::Tensor& x, int64_t width) {
 }
 
 bool sums_in_shards(const at::Tensor& x) {
-  return x.device().is_cpu() && kernels_wanted() && x.dim() > 0 && x.numel() > 0 &&
+  return x.device().is_cpu() && fused_enabled() && x.dim() > 0 && x.numel() > 0 &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 

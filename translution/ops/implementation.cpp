@@ -26,6 +26,6 @@ std::atomic<int>& portable_count() {
 PortableOnly::PortableOnly() { ++portable_count(); }
 PortableOnly::~PortableOnly() { --portable_count(); }
 
-bool kernels_wanted() { return portable_count() == 0; }
+bool fused_enabled() { return portable_count() == 0; }
 
 }  // namespace translution

@@ -13,6 +13,6 @@ class PortableOnly {
 
 /// May an op take its CPU kernels? Not while a PortableOnly lives, nor under
 /// TRANSLUTION_IMPL=portable.
-bool kernels_wanted();
+bool fused_enabled();
 
 }  // namespace translution

@@ -2,19 +2,17 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <algorithm>
 
 #include "translution/kernels/row_ops.h"
 #include "translution/ops/check.h"
-#include "translution/ops/compat.h"
 #include "translution/ops/fixed_sum.h"
 #include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/register.h"
 
 namespace translution {
 namespace {
@@ -28,17 +26,17 @@ using NormBackward = NormGradients(const at::Tensor&, const at::Tensor&, const a
 constexpr const char* kNorm = "layer_norm";
 
 void check_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  TORCH_CHECK(x.dim() > 0, kNorm, ": expected x [..., C], got ", x.sizes());
+  TORCH_CHECK(x.dim() > 0, kNorm, ": expected x [..., C], got ", x.sym_sizes());
   Checker check(kNorm);
   check.tensor("x", x, x.dim(), "[..., C]");
   check.tensor("weight", weight, 1, "[C]");
-  check.size("weight", weight, 0, x.size(-1), "the channels of x");
+  check.size("weight", weight, 0, x.sym_size(-1), "the channels of x");
   check.tensor("bias", bias, 1, "[C]");
-  check.size("bias", bias, 0, x.size(-1), "the channels of x");
+  check.size("bias", bias, 0, x.sym_size(-1), "the channels of x");
 }
 
 bool norm_is_fused(const at::Tensor& x) {
-  return x.device().is_cpu() && kernels_wanted() && x.numel() > 0 &&
+  return fused_enabled() && x.numel() > 0 &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
@@ -72,10 +70,16 @@ void norm_gradients(const at::Tensor& d, const at::Tensor& x, const at::Tensor& 
   merge_shards(sums.data_ptr<T>(), shards.count, 2 * n);
 }
 
-at::Tensor norm_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                        double eps) {
+at::Tensor norm_portable(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                         double eps) {
   check_norm(x, weight, bias);
-  if (!norm_is_fused(x)) return at::layer_norm(x, weight.sizes(), weight, bias, eps);
+  return at::layer_norm(x, weight.sizes(), weight, bias, eps);
+}
+
+at::Tensor norm_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                    double eps) {
+  if (!norm_is_fused(x)) return norm_portable(x, weight, bias, eps);
+  check_norm(x, weight, bias);
   const auto rows = x.contiguous(), w = weight.contiguous(), b = bias.contiguous();
   auto out = large_empty(x.sizes(), x.options());
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), kNorm,
@@ -83,20 +87,23 @@ at::Tensor norm_forward(const at::Tensor& x, const at::Tensor& weight, const at:
   return out;
 }
 
-at::Tensor norm_forward_meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                             double) {
+at::Tensor norm_meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                     double) {
   check_norm(x, weight, bias);
-  return at::empty(x.sizes(), x.options());
+  return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 // All three at once: those that are not wanted cost little.
-NormGradients norm_backward(const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight,
-                            double eps) {
-  if (!norm_is_fused(x)) {
-    const auto stats = at::native_layer_norm(x, weight.sizes(), weight, weight, eps);
-    return at::native_layer_norm_backward(d, x, weight.sizes(), std::get<1>(stats),
-                                          std::get<2>(stats), weight, weight, {true, true, true});
-  }
+NormGradients norm_backward_portable(const at::Tensor& d, const at::Tensor& x,
+                                     const at::Tensor& weight, double eps) {
+  const auto stats = at::native_layer_norm(x, weight.sizes(), weight, weight, eps);
+  return at::native_layer_norm_backward(d, x, weight.sizes(), std::get<1>(stats),
+                                        std::get<2>(stats), weight, weight, {true, true, true});
+}
+
+NormGradients norm_backward_cpu(const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight,
+                                double eps) {
+  if (!norm_is_fused(x)) return norm_backward_portable(d, x, weight, eps);
   const auto above = d.contiguous(), rows = x.contiguous(), w = weight.contiguous();
   const Shards shards(x.numel() / x.size(-1), 2 * x.size(-1));
   auto dx = large_empty(x.sizes(), x.options());
@@ -109,24 +116,10 @@ NormGradients norm_backward(const at::Tensor& d, const at::Tensor& x, const at::
 
 NormGradients norm_backward_meta(const at::Tensor&, const at::Tensor& x, const at::Tensor& weight,
                                  double) {
-  return {at::empty(x.sizes(), x.options()), at::empty(weight.sizes(), weight.options()),
-          at::empty(weight.sizes(), weight.options())};
-}
-
-at::Tensor call_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                     double eps) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("translution::layer_norm", "")
-                             .typed<NormForward>();
-  return op.call(x, weight, bias, eps);
-}
-
-NormGradients call_norm_backward(const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight,
-                                 double eps) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("translution::layer_norm_backward", "")
-                             .typed<NormBackward>();
-  return op.call(d, x, weight, eps);
+  const auto like = [](const at::Tensor& t) {
+    return at::empty_symint(t.sym_sizes(), t.options());
+  };
+  return {like(x), like(weight), like(weight)};
 }
 
 class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
@@ -135,16 +128,17 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
 
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, double eps) {
-    at::AutoDispatchBelowADInplaceOrView guard;
+    at::AutoDispatchBelowADInplaceOrView below;
     ctx->save_for_backward({x, weight});
     ctx->saved_data["eps"] = eps;
-    return call_norm(x, weight, bias, eps);
+    return layer_norm(x, weight, bias, eps);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& d) {
+    static const Op<NormBackward> op("translution::layer_norm_backward");
     const auto saved = ctx->get_saved_variables();
     const auto [dx, dweight, dbias] =
-        call_norm_backward(d[0], saved[0], saved[1], ctx->saved_data["eps"].toDouble());
+        op(d[0], saved[0], saved[1], ctx->saved_data["eps"].toDouble());
     return {dx, dweight, dbias, at::Tensor()};
   }
 };
@@ -154,40 +148,26 @@ at::Tensor norm_autograd(const at::Tensor& x, const at::Tensor& weight, const at
   return LayerNormFunction::apply(x, weight, bias, eps);
 }
 
-NormGradients norm_backward_autograd(const at::Tensor& d, const at::Tensor& x,
-                                     const at::Tensor& weight, double eps) {
-  refuse_second_derivative(kNorm, {d, x, weight});
-  at::AutoDispatchBelowADInplaceOrView guard;
-  return call_norm_backward(d, x, weight, eps);
-}
-
 }  // namespace
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       double eps) {
+  static const Op<NormForward> op("translution::layer_norm");
   // The dispatcher knows no undefined tensors.
   TORCH_CHECK(x.defined(), kNorm, ": x [..., C] is missing");
   TORCH_CHECK(weight.defined() && bias.defined(), kNorm, ": weight [C] or bias [C] is missing");
-  return call_norm(x, weight, bias, eps);
+  return op(x, weight, bias, eps);
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
-  m.def("layer_norm(Tensor x, Tensor weight, Tensor bias, float eps=1e-05) -> Tensor");
-  m.def(
+  register_op<NormForward>(
+      m, "layer_norm(Tensor x, Tensor weight, Tensor bias, float eps=1e-05) -> Tensor",
+      {norm_portable, norm_cpu, norm_meta, norm_autograd});
+  register_op<NormBackward>(
+      m,
       "layer_norm_backward(Tensor d, Tensor x, Tensor weight, float eps) "
-      "-> (Tensor, Tensor, Tensor)");
-}
-TORCH_LIBRARY_IMPL(translution, CompositeExplicitAutograd, m) {
-  m.impl("layer_norm", norm_forward);
-  m.impl("layer_norm_backward", norm_backward);
-}
-TORCH_LIBRARY_IMPL(translution, Meta, m) {
-  m.impl("layer_norm", norm_forward_meta);
-  m.impl("layer_norm_backward", norm_backward_meta);
-}
-TORCH_LIBRARY_IMPL(translution, Autograd, m) {
-  m.impl("layer_norm", norm_autograd);
-  m.impl("layer_norm_backward", norm_backward_autograd);
+      "-> (Tensor, Tensor, Tensor)",
+      {norm_backward_portable, norm_backward_cpu, norm_backward_meta, nullptr});
 }
 
 }  // namespace translution

@@ -64,8 +64,8 @@ void Lookahead::offer(const at::Tensor& x, Range tokens, Range queries) {
 
 // The pairs of these tokens and queries, along the diagonals: consecutive queries meet consecutive
 // tokens.
-std::vector<Run> Lookahead::runs(Range tokens, Range queries) const {
-  std::vector<Run> found;
+std::vector<PairRun> Lookahead::runs(Range tokens, Range queries) const {
+  std::vector<PairRun> found;
   const int64_t least = std::max<int64_t>(0, queries.begin - tokens.end + 1);
   for (int64_t delta = least; delta < queries.end - tokens.begin; ++delta) {
     const int64_t end = std::min(queries.end, tokens.end + delta);
@@ -86,7 +86,7 @@ std::vector<Run> Lookahead::runs(Range tokens, Range queries) const {
 // The offers of a run lie on a diagonal of their tensors, a fixed step apart: products write them
 // where they belong.
 template <typename T>
-void Lookahead::offer_runs(const at::Tensor& x, const std::vector<Run>& runs) {
+void Lookahead::offer_runs(const at::Tensor& x, const std::vector<PairRun>& runs) {
   const int64_t C = x.size(1), E = weights_.q.size(2), D = E / heads_, F = weights_.v.size(2);
   const int64_t tokens = first_ + ahead_;
   const T* features = x.data_ptr<T>();
@@ -95,7 +95,7 @@ void Lookahead::offer_runs(const at::Tensor& x, const std::vector<Run>& runs) {
   T *scorers = scorers_.data_ptr<T>(), *values = values_.data_ptr<T>();
   parallel_each(static_cast<int64_t>(runs.size()), [&] {
     return [&, keys = std::vector<T>(kAhead * E)](int64_t r) mutable {
-      const Run& run = runs[r];
+      const PairRun& run = runs[r];
       const T* x_j = features + run.j * C;
       const int64_t query = run.i - first_;
       gemm<T>(false, false, run.length, E, C, x_j, C, wk + run.key_slot * C * E, E, 0, keys.data(),

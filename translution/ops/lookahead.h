@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "translution/core/offsets.h"
-#include "translution/ops/functional.h"
+#include "translution/ops/methods.h"
 
 namespace translution {
 
@@ -40,8 +40,8 @@ class Lookahead {
   void look_ahead(const at::Tensor& x, int64_t known);
   void offer(const at::Tensor& x, Range tokens, Range queries);
   template <typename T>
-  void offer_runs(const at::Tensor& x, const std::vector<Run>& runs);
-  std::vector<Run> runs(Range tokens, Range queries) const;
+  void offer_runs(const at::Tensor& x, const std::vector<PairRun>& runs);
+  std::vector<PairRun> runs(Range tokens, Range queries) const;
 
   RoleWeights weights_;
   std::shared_ptr<const OffsetTable> offsets_;

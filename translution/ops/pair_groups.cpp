@@ -3,10 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <map>
 #include <tuple>
-
-#include "translution/ops/runs.h"
 
 namespace translution {
 namespace {
@@ -15,9 +12,9 @@ struct Pair {
   int64_t slot, key_slot, i, j;
 };
 
-std::vector<Pair> sorted_pairs(const at::Tensor& runs) {
+std::vector<Pair> sorted_pairs(const std::vector<PairRun>& runs) {
   std::vector<Pair> pairs;
-  for (const Run& run : runs_from_tensor(runs))
+  for (const PairRun& run : runs)
     for (int64_t t = 0; t < run.length; ++t)
       pairs.push_back({run.slot, run.key_slot, run.i + t * run.di, run.j + t * run.dj});
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
@@ -62,15 +59,15 @@ PairGroup make_group(const Pair* first, const Pair* last, int64_t begin, at::Dev
   return group;
 }
 
-at::Tensor split_heads(const at::Tensor& x, int64_t heads) {  // [U,B,E] -> [U,B,H,D]
+at::Tensor rows_by_head(const at::Tensor& x, int64_t heads) {  // [U,B,E] -> [U,B,H,D]
   return x.reshape({x.size(0), x.size(1), heads, x.size(2) / heads});
 }
 
 at::Tensor per_head(const at::Tensor& x, int64_t heads) {  // [U,B,E] -> [B,H,U,D]
-  return split_heads(x, heads).permute({1, 2, 0, 3});
+  return rows_by_head(x, heads).permute({1, 2, 0, 3});
 }
 
-at::Tensor join_heads(const at::Tensor& x) {  // [B,H,U,D] -> [U,B,E]
+at::Tensor rows_joined(const at::Tensor& x) {  // [B,H,U,D] -> [U,B,E]
   return x.permute({2, 0, 1, 3}).reshape({x.size(2), x.size(0), x.size(1) * x.size(3)});
 }
 
@@ -88,35 +85,48 @@ at::Tensor from_block(const PairGroup& group, const at::Tensor& block) {  // bac
       .index_select(0, group.block);
 }
 
-}  // namespace
+at::Tensor closed_pairs(const Pairs& pairs, at::Device device) {
+  if (pairs.all_open()) return {};
+  auto closed = at::empty({pairs.queries(), pairs.tokens()}, at::kBool);
+  std::transform(pairs.open().begin(), pairs.open().end(), closed.data_ptr<bool>(),
+                 [](char open) { return open == 0; });
+  return closed.to(device);
+}
 
-Pairs group_pairs(const at::Tensor& runs, int64_t queries, int64_t tokens, at::Device device) {
-  const auto sorted = sorted_pairs(runs);
-  Pairs pairs{{}, {}, {}, queries, tokens};
+PairGroups make_groups(const Pairs& pairs, at::Device device) {
+  const auto sorted = sorted_pairs(pairs.runs());
+  PairGroups groups{{}, {}, {}, closed_pairs(pairs, device), pairs.queries(), pairs.tokens()};
   std::vector<int64_t> place, slot;
   for (const Pair& pair : sorted) {
-    place.push_back(pair.i * tokens + pair.j);
+    place.push_back(pair.i * pairs.tokens() + pair.j);
     slot.push_back(pair.slot);
   }
-  pairs.place = to_indices(place, device);
-  pairs.slot = to_indices(slot, device);
+  groups.place = to_indices(place, device);
+  groups.slot = to_indices(slot, device);
   const Pair* const end = sorted.data() + sorted.size();
   for (const Pair* first = sorted.data(); first != end;) {
     const Pair* last = first;
     while (last != end && last->slot == first->slot && last->key_slot == first->key_slot) ++last;
-    pairs.groups.push_back(make_group(first, last, first - sorted.data(), device));
+    groups.groups.push_back(make_group(first, last, first - sorted.data(), device));
     first = last;
   }
-  return pairs;
+  return groups;
 }
 
-at::Tensor Pairs::gather(const at::Tensor& dense) const {
+}  // namespace
+
+std::shared_ptr<const PairGroups> group_pairs(const Pairs& pairs, at::Device device) {
+  return pairs.derived<PairGroups>(static_cast<int64_t>(device.type()), device.index(),
+                                   [&] { return make_groups(pairs, device); });
+}
+
+at::Tensor PairGroups::gather(const at::Tensor& dense) const {
   return dense.permute({2, 3, 0, 1})
       .reshape({queries * tokens, dense.size(0), dense.size(1)})
       .index_select(0, place);
 }
 
-at::Tensor Pairs::scatter(const at::Tensor& values) const {
+at::Tensor PairGroups::scatter(const at::Tensor& values) const {
   auto dense = at::zeros({queries * tokens, values.size(1), values.size(2)}, values.options());
   dense.index_copy_(0, place, values);
   return dense.view({queries, tokens, values.size(1), values.size(2)}).permute({2, 3, 0, 1});
@@ -124,7 +134,7 @@ at::Tensor Pairs::scatter(const at::Tensor& values) const {
 
 at::Tensor pair_dot(const PairGroup& group, const at::Tensor& q, const at::Tensor& k,
                     int64_t heads) {
-  if (group.matching) return split_heads(q * k, heads).sum(-1);
+  if (group.matching) return rows_by_head(q * k, heads).sum(-1);
   return from_block(group, at::matmul(per_head(q, heads), per_head(k, heads).transpose(-1, -2)));
 }
 
@@ -133,18 +143,18 @@ std::pair<at::Tensor, at::Tensor> pair_dot_backward(const PairGroup& group, cons
   const int64_t heads = d_dot.size(2);
   if (group.matching) {
     const auto weight = d_dot.unsqueeze(-1);  // [count,B,H,1]
-    return {(weight * split_heads(k, heads)).reshape_as(k),
-            (weight * split_heads(q, heads)).reshape_as(q)};
+    return {(weight * rows_by_head(k, heads)).reshape_as(k),
+            (weight * rows_by_head(q, heads)).reshape_as(q)};
   }
   const auto block = to_block(group, d_dot);  // [B,H,U,V]
-  return {join_heads(at::matmul(block, per_head(k, heads))),
-          join_heads(at::matmul(block.transpose(-1, -2), per_head(q, heads)))};
+  return {rows_joined(at::matmul(block, per_head(k, heads))),
+          rows_joined(at::matmul(block.transpose(-1, -2), per_head(q, heads)))};
 }
 
 at::Tensor pair_mix(const PairGroup& group, const at::Tensor& weights, const at::Tensor& v) {
   const int64_t heads = weights.size(2);
-  if (group.matching) return (weights.unsqueeze(-1) * split_heads(v, heads)).reshape_as(v);
-  return join_heads(at::matmul(to_block(group, weights), per_head(v, heads)));
+  if (group.matching) return (weights.unsqueeze(-1) * rows_by_head(v, heads)).reshape_as(v);
+  return rows_joined(at::matmul(to_block(group, weights), per_head(v, heads)));
 }
 
 std::pair<at::Tensor, at::Tensor> pair_mix_backward(const PairGroup& group, const at::Tensor& d_out,
@@ -152,11 +162,11 @@ std::pair<at::Tensor, at::Tensor> pair_mix_backward(const PairGroup& group, cons
                                                     const at::Tensor& v) {
   const int64_t heads = weights.size(2);
   if (group.matching)
-    return {split_heads(d_out * v, heads).sum(-1),
-            (weights.unsqueeze(-1) * split_heads(d_out, heads)).reshape_as(d_out)};
+    return {rows_by_head(d_out * v, heads).sum(-1),
+            (weights.unsqueeze(-1) * rows_by_head(d_out, heads)).reshape_as(d_out)};
   const auto d_heads = per_head(d_out, heads);  // [B,H,U,D]
   return {from_block(group, at::matmul(d_heads, per_head(v, heads).transpose(-1, -2))),
-          join_heads(at::matmul(to_block(group, weights).transpose(-1, -2), d_heads))};
+          rows_joined(at::matmul(to_block(group, weights).transpose(-1, -2), d_heads))};
 }
 
 }  // namespace translution

@@ -2,7 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <vector>
+
+#include "translution/core/pairs.h"
 
 namespace translution {
 
@@ -20,11 +23,12 @@ struct PairGroup {
   int64_t begin, count;      ///< the group's pairs in pair order
 };
 
-/// The pairs of an attention, group after group ("pair order").
-struct Pairs {
+/// The pairs of an attention that have a slot, group after group ("pair order").
+struct PairGroups {
   std::vector<PairGroup> groups;
-  at::Tensor place;  ///< [P]: i * N + j of each pair
-  at::Tensor slot;   ///< [P]: slot of each pair
+  at::Tensor place;   ///< [P]: i * N + j of each pair
+  at::Tensor slot;    ///< [P]: slot of each pair
+  at::Tensor closed;  ///< [Nq,N] bool: pairs left out; undefined if there are none
   int64_t queries, tokens;
 
   /// [A,H,Nq,N] -> [P,A,H]
@@ -33,8 +37,8 @@ struct Pairs {
   at::Tensor scatter(const at::Tensor& values) const;
 };
 
-/// Index tensors are placed on `device`.
-Pairs group_pairs(const at::Tensor& runs, int64_t queries, int64_t tokens, at::Device device);
+/// The groups with their index tensors on `device`; made once.
+std::shared_ptr<const PairGroups> group_pairs(const Pairs& pairs, at::Device device);
 
 /// Per-head dot product of each pair of the group. q [U,B,E], k [V,B,E] -> [count,B,H].
 at::Tensor pair_dot(const PairGroup& group, const at::Tensor& q, const at::Tensor& k,

@@ -36,7 +36,7 @@ at::Tensor in_pieces(const Apply& apply, const at::Tensor& first, const Tensors&
 
 /// Whether tensors are cut in pieces: on the CPU; other devices do not cut by threads.
 inline bool takes_pieces(const at::Tensor& x) {
-  return x.device().is_cpu() && kernels_wanted() && x.numel() > 0;
+  return x.device().is_cpu() && fused_enabled() && x.numel() > 0;
 }
 
 }  // namespace translution

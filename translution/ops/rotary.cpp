@@ -1,9 +1,7 @@
 #include "translution/ops/rotary.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <cmath>
 
@@ -11,27 +9,30 @@
 #include "translution/core/offsets.h"
 #include "translution/ops/check.h"
 #include "translution/ops/pieces.h"
+#include "translution/ops/register.h"
 
 namespace translution {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+using Rotary = at::Tensor(const at::Tensor&, const at::Tensor&, int64_t);
 
-constexpr const char* kOp = "rotary";
+constexpr const char* kRotary = "rotary";
 
 void check_rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
-  TORCH_CHECK(heads > 0, kOp, ": wanted one or more heads, got ", heads);
-  Checker check(kOp);
+  TORCH_CHECK(heads > 0, kRotary, ": wanted one or more heads, got ", heads);
+  Checker check(kRotary);
   check.tensor("x", x, 3, "[B, N, heads * D]");
-  TORCH_CHECK(x.size(2) > 0 && x.size(2) % (2 * heads) == 0, kOp, ": the width ", x.size(2),
+  const auto width = x.sym_size(2);
+  TORCH_CHECK(width > 0 && width % (2 * heads) == 0, kRotary, ": the width ", width,
               " of x does not split into pairs for ", heads, " heads; wanted a multiple of ",
               2 * heads);
-  TORCH_CHECK(angles.dim() == 2 && at::isFloatingType(angles.scalar_type()), kOp,
+  TORCH_CHECK(angles.dim() == 2 && at::isFloatingType(angles.scalar_type()), kRotary,
               ": angles must be a float tensor [N, D / 2], got ", angles.scalar_type(), " ",
-              angles.sizes());
-  check.size("angles", angles, 0, x.size(1), "the tokens of x");
-  check.size("angles", angles, 1, x.size(2) / (2 * heads), "half the channels of a head");
+              angles.sym_sizes());
+  check.size("angles", angles, 0, x.sym_size(1), "the tokens of x");
+  check.size("angles", angles, 1, width / (2 * heads), "half the channels of a head");
 }
 
 at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
@@ -50,7 +51,7 @@ at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_
 
 at::Tensor rotary_meta(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   check_rotary(x, angles, heads);
-  return at::empty(x.sizes(), x.options());
+  return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 // The gradient of a rotation is the rotation back, so only the angles are kept.
@@ -73,7 +74,8 @@ class RotaryFunction : public torch::autograd::Function<RotaryFunction> {
 };
 
 at::Tensor rotary_autograd(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
-  TORCH_CHECK(!angles.requires_grad(), kOp, ": angles are fixed and take no gradient; detach them");
+  TORCH_CHECK(!angles.requires_grad(), kRotary,
+              ": angles are fixed and take no gradient; detach them");
   return RotaryFunction::apply(x, angles, heads);
 }
 
@@ -104,19 +106,16 @@ at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim
 }
 
 at::Tensor rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
-  TORCH_CHECK(x.defined(), kOp, ": x [B, N, heads * D] is missing");
-  TORCH_CHECK(angles.defined(), kOp, ": angles [N, D / 2] are missing; rotary_angles makes them");
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("translution::rotary", "")
-                             .typed<at::Tensor(const at::Tensor&, const at::Tensor&, int64_t)>();
-  return op.call(x, angles, heads);
+  TORCH_CHECK(x.defined(), kRotary, ": x [B, N, heads * D] is missing");
+  TORCH_CHECK(angles.defined(), kRotary,
+              ": angles [N, D / 2] are missing; rotary_angles makes them");
+  static const Op<Rotary> op("translution::rotary");
+  return op(x, angles, heads);
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
-  m.def("rotary(Tensor x, Tensor angles, int heads) -> Tensor");
+  register_op<Rotary>(m, "rotary(Tensor x, Tensor angles, int heads) -> Tensor",
+                      {rotary_portable, nullptr, rotary_meta, rotary_autograd});
 }
-TORCH_LIBRARY_IMPL(translution, CompositeExplicitAutograd, m) { m.impl("rotary", rotary_portable); }
-TORCH_LIBRARY_IMPL(translution, Meta, m) { m.impl("rotary", rotary_meta); }
-TORCH_LIBRARY_IMPL(translution, Autograd, m) { m.impl("rotary", rotary_autograd); }
 
 }  // namespace translution

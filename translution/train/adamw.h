@@ -4,15 +4,9 @@
 
 #include <vector>
 
-namespace translution {
+#include "translution/ops/adamw_step.h"
 
-struct AdamWOptions {
-  double lr = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay =
-      0.0;  ///< on tensors of two or more dimensions; norms and biases keep theirs
-};
+namespace translution {
 
 /// AdamW with decoupled weight decay: one pass over weights, gradients and moments, spread over all
 /// threads, the same bits for any number of them. A parameter without a gradient is left alone.
@@ -37,13 +31,5 @@ class AdamW {
  private:
   std::vector<torch::Tensor> parameters_;
 };
-
-/// One parameter's part of a step, the `steps`-th from 1 on, with its gradient times `scale`.
-void adamw_update(const AdamWOptions& options, int64_t steps, double scale,
-                  const torch::Tensor& gradient, torch::Tensor& parameter, torch::Tensor& first,
-                  torch::Tensor& second);
-
-/// Square root of the sum of squares of all gradients; always the same bits.
-double gradient_norm(const std::vector<torch::Tensor>& parameters);
 
 }  // namespace translution

@@ -1,4 +1,4 @@
-#include "translution/ops/attention_content.h"
+#include "translution/ops/fused_content.h"
 
 #include <ATen/ATen.h>
 
@@ -18,10 +18,10 @@ constexpr int64_t kPairs = 256;  // turned at a time, between lanes and maps
 template <typename T>
 template <typename Pass>
 void FusedContent<T>::for_items(const Pass& pass) const {
-  const auto& [terms, size] = std::tie(call_.terms, call_.size);
-  const typename kernels::ContentPasses<T>::Shape shape{
-      size.heads, size.queries, size.tokens, terms.q.defined() ? terms.q.size(2) / size.heads : 0,
-      size.out_width / size.heads};
+  const auto& q = call_.terms.q;
+  const typename kernels::ContentPasses<T>::Shape shape{call_.heads, call_.queries, call_.tokens,
+                                                        q.defined() ? q.size(2) / call_.heads : 0,
+                                                        call_.out_width / call_.heads};
   const int64_t items = call_.lane_count();
   const int64_t length = std::clamp<int64_t>(items / 8, 1, 8);  // items at a time
   parallel_each((items + length - 1) / length, [&] {
@@ -46,8 +46,7 @@ template <typename T>
 at::Tensor FusedContent<T>::values(const at::Tensor& weights) const {
   if (!call_.terms.v.defined()) return at::empty({0}, call_.options);
   const auto v = readable(call_.terms.v), maps = to_maps(weights);
-  auto out =
-      large_empty({call_.size.batch, call_.size.queries, call_.size.out_width}, call_.options);
+  auto out = large_empty({call_.batch, call_.queries, call_.out_width}, call_.options);
   for_items([&](auto& passes, int64_t begin, int64_t end) {
     passes.values(begin, end, data<T>(maps), features<const T>(v), features<T>(out));
   });
@@ -85,7 +84,7 @@ void FusedContent<T>::scores_backward(const at::Tensor& d_scores, at::Tensor& dq
 template <typename T>
 template <typename Work>
 void FusedContent<T>::for_blocks(const Work& work) const {
-  const int64_t pairs = call_.pair_count(), parts = call_.batch_last() ? call_.size.heads : 1;
+  const int64_t pairs = call_.pair_count(), parts = call_.batch_last ? call_.heads : 1;
   at::parallel_for(0, (pairs + kPairs - 1) / kPairs, 1, [&](int64_t first, int64_t last) {
     for (int64_t pair = first * kPairs; pair < std::min(last * kPairs, pairs); pair += kPairs)
       for (int64_t part = 0; part < parts; ++part)

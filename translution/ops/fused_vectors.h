@@ -1,7 +1,7 @@
 #pragma once
 
 #include "translution/kernels/vectors.h"
-#include "translution/ops/attention_fused.h"
+#include "translution/ops/fused_call.h"
 
 namespace translution {
 

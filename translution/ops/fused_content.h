@@ -1,6 +1,6 @@
 #pragma once
 
-#include "translution/ops/attention_fused.h"
+#include "translution/ops/fused_call.h"
 
 namespace translution {
 

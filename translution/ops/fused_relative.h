@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "translution/kernels/relative.h"
-#include "translution/ops/attention_fused.h"
+#include "translution/ops/fused_call.h"
 
 namespace translution {
 
@@ -13,9 +13,9 @@ class FusedRelative {
  public:
   explicit FusedRelative(const FusedCall& call);
 
-  /// Scores without the scale, zeros without relative queries. `kept` receives the encodings where
-  /// that is worth while and the workspace has room.
-  at::Tensor scores(at::Tensor& kept) const;
+  /// Scores without the scale, zeros without relative queries. `kept` receives the encodings unless
+  /// it is empty.
+  at::Tensor scores(const at::Tensor& kept) const;
   at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,S]; empty without rel_v
 
   /// Returns the gradient of the weights, zeros without rel_v, and adds those of the value side.

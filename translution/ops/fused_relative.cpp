@@ -1,4 +1,4 @@
-#include "translution/ops/attention_relative.h"
+#include "translution/ops/fused_relative.h"
 
 #include <ATen/ATen.h>
 
@@ -6,8 +6,6 @@
 
 #include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
-#include "translution/ops/plan_cache.h"
-#include "translution/ops/workspace.h"
 
 namespace translution {
 namespace {
@@ -39,9 +37,9 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
 template <typename T>
 FusedRelative<T>::FusedRelative(const FusedCall& call)
     : call_(call),
-      plan_(call.pairwise() ? slot_plan(call.setting.runs, call.size.batch, call.relative_width())
-                            : nullptr),
-      rel_q_(call.pairwise() ? arrange(call.terms.rel_q) : Features()),
+      plan_(call.pairwise ? kernels::slot_plan(*call.pairs, call.batch, relative_width(call.terms))
+                          : nullptr),
+      rel_q_(call.pairwise ? arrange(call.terms.rel_q) : Features()),
       rel_k_(same(call.terms.rel_q, call.terms.rel_k) ? rel_q_ : arrange(call.terms.rel_k)),
       rel_v_(same(call.terms.rel_k, call.terms.rel_v) ? rel_k_ : arrange(call.terms.rel_v)),
       table_q_(contiguous(call.terms.table_q)),
@@ -51,8 +49,8 @@ FusedRelative<T>::FusedRelative(const FusedCall& call)
 template <typename T>
 typename FusedRelative<T>::Features FusedRelative<T>::arrange(const at::Tensor& x) const {
   if (!x.defined()) return {};
-  const bool beside = call_.batch_last() && call_.needs != 0;
-  return {tokens_first(x, call_.batch_last()), beside ? tokens_first(x, false) : at::Tensor()};
+  const bool beside = call_.batch_last && call_.needs != 0;
+  return {tokens_first(x, call_.batch_last), beside ? tokens_first(x, false) : at::Tensor()};
 }
 
 // [B,N,C] -> [parts,N,b,C], or [parts,N,C,b] with the samples last
@@ -67,7 +65,7 @@ template <typename T>
 kernels::Side<T> FusedRelative<T>::side(const Features& features, const at::Tensor& table,
                                         int64_t part) const {
   const auto& x = features.x;
-  const int64_t channels = x.size(call_.batch_last() ? 2 : 3), first = part * x.stride(0);
+  const int64_t channels = x.size(call_.batch_last ? 2 : 3), first = part * x.stride(0);
   return {data<T>(x) + first, data<T>(table), channels, table.defined() ? table.size(2) : channels,
           features.rows.defined() ? data<T>(features.rows) + first : nullptr};
 }
@@ -75,8 +73,8 @@ kernels::Side<T> FusedRelative<T>::side(const Features& features, const at::Tens
 // The lanes [Nq,N,B,H] or [Nq,N,H,B] from the first sample of a part on.
 template <typename T>
 T* FusedRelative<T>::lanes_of(const at::Tensor& lanes, int64_t part) const {
-  const int64_t sample = part * (call_.size.batch / plan_->counts.parts);
-  return data<T>(lanes) + sample * (call_.batch_last() ? 1 : call_.size.heads);
+  const int64_t sample = part * (call_.batch / plan_->counts.parts);
+  return data<T>(lanes) + sample * (call_.batch_last ? 1 : call_.heads);
 }
 
 template <typename T>
@@ -89,9 +87,9 @@ T* FusedRelative<T>::kept_of(const at::Tensor& kept, int64_t part) const {
 template <typename T>
 at::Tensor FusedRelative<T>::new_sums(int64_t tokens, int64_t channels) const {
   const auto [sums, parts] = plan_->counts;
-  const int64_t b = call_.size.batch / parts;
-  return call_.batch_last() ? large_empty({sums, parts, tokens, channels, b}, call_.options)
-                            : large_empty({sums, parts, tokens, b, channels}, call_.options);
+  const int64_t b = call_.batch / parts;
+  return call_.batch_last ? large_empty({sums, parts, tokens, channels, b}, call_.options)
+                          : large_empty({sums, parts, tokens, b, channels}, call_.options);
 }
 
 template <typename T>
@@ -111,8 +109,8 @@ at::Tensor FusedRelative<T>::merge(const at::Tensor& sums) const {
       ops.add(data<T>(sums) + sum * count + begin, end - begin, data<T>(sums) + begin);
   });
   const auto total = sums[0];
-  const int64_t parts = total.size(0), N = total.size(1), B = call_.size.batch;
-  if (call_.batch_last())
+  const int64_t parts = total.size(0), N = total.size(1), B = call_.batch;
+  if (call_.batch_last)
     return turned<T>(total, parts, N * total.size(2), B / parts).view({B, N, total.size(2)});
   auto out = large_empty({B, N, total.size(3)}, call_.options);
   out.view({parts, B / parts, N, total.size(3)}).copy_(total.transpose(1, 2));
@@ -126,8 +124,8 @@ template <typename T>
 template <typename Pass>
 void FusedRelative<T>::for_pieces(bool writes_tables, const Pass& pass) const {
   const auto [sums, parts] = plan_->counts;
-  const kernels::Sizes sizes{call_.size.batch / parts, call_.size.batch, call_.size.tokens,
-                             call_.size.heads, call_.batch_last()};
+  const kernels::Sizes sizes{call_.batch / parts, call_.batch, call_.tokens, call_.heads,
+                             call_.batch_last};
   const int64_t together = writes_tables ? 1 : parts;
   for (int64_t first = 0; first < parts; first += together)
     parallel_each(sums * parts, [&, parts = parts] {
@@ -141,15 +139,9 @@ void FusedRelative<T>::for_pieces(bool writes_tables, const Pass& pass) const {
 }
 
 template <typename T>
-at::Tensor FusedRelative<T>::scores(at::Tensor& kept) const {
+at::Tensor FusedRelative<T>::scores(const at::Tensor& kept) const {
   auto lanes = call_.new_lanes();
   if (!rel_q_.x.defined()) return lanes.zero_();
-  const auto q = side(rel_q_, table_q_, 0), k = side(rel_k_, table_k_, 0);
-  const int64_t count = plan_->rows * call_.size.batch * q.width;
-  // A number that took few products to make is made again sooner than it is read from memory.
-  const bool worth_keeping = std::max(q.channels, k.channels) >= kWideChannels;
-  if (worth_keeping && count * static_cast<int64_t>(sizeof(T)) <= call_.setting.workspace)
-    kept = large_empty({count}, call_.options);
   for_pieces(/*writes_tables=*/false, [&](auto& passes, const Piece& piece) {
     passes.scores(piece.shard, side(rel_q_, table_q_, piece.part),
                   side(rel_k_, table_k_, piece.part), kept_of(kept, piece.part),
@@ -162,7 +154,7 @@ template <typename T>
 at::Tensor FusedRelative<T>::values(const at::Tensor& weights) const {
   if (!rel_v_.x.defined()) return at::empty({0}, call_.options);
   const auto lanes = call_.as_lanes(weights).contiguous();
-  auto out = new_sums(call_.size.queries, side(rel_v_, table_v_, 0).width);
+  auto out = new_sums(call_.queries, side(rel_v_, table_v_, 0).width);
   for_pieces(/*writes_tables=*/false, [&](auto& passes, const Piece& piece) {
     passes.values(piece.shard, side(rel_v_, table_v_, piece.part), lanes_of(lanes, piece.part),
                   sum_of(out, piece, piece.first));
@@ -218,9 +210,8 @@ at::Tensor FusedRelative<T>::values_backward(const at::Tensor& weights, const at
   const int64_t width = side(rel_v_, table_v_, 0).width;
   const auto lanes = call_.as_lanes(weights).contiguous();
   const auto d = tokens_first(
-      d_out.defined() ? d_out
-                      : at::zeros({call_.size.batch, call_.size.queries, width}, call_.options),
-      call_.batch_last());
+      d_out.defined() ? d_out : at::zeros({call_.batch, call_.queries, width}, call_.options),
+      call_.batch_last);
   for_pieces(/*writes_tables=*/true, [&](auto& passes, const Piece& piece) {
     passes.values_backward(piece.shard, side(rel_v_, table_v_, piece.part),
                            lanes_of(lanes, piece.part), data<T>(d) + piece.part * d.stride(0),

@@ -1,4 +1,4 @@
-#include "translution/ops/project_cpu.h"
+#include "translution/ops/project_fused.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>

@@ -7,19 +7,7 @@
 
 namespace translution {
 
-/// What every method of the family takes beside its weights.
-struct CallOptions {
-  int64_t heads = 1;
-  at::Tensor runs;       ///< of the offset table, all query rows (ops/runs.h)
-  bool causal = false;   ///< leave out pairs with j after i
-  at::Tensor rows;       ///< int64: the query rows wanted; undefined: all
-  double dropout = 0.0;  ///< on the attention
-  at::Tensor angles;     ///< rotary angles [N, D/2] for queries and keys that are not relative
-  bool map = false;      ///< also give the attention map
-  int64_t workspace = default_workspace();  ///< bytes that may be kept for backward
-};
-
-struct Attended {
+struct MethodResult {
   at::Tensor out;  ///< [B, Nq, heads * D]
   at::Tensor map;  ///< [B, heads, Nq, N] as used for the sum, before dropout; only if asked for
 };
@@ -33,7 +21,8 @@ struct RoleWeights {
 ///   q_ij = x_i Wq[s]   k_ji = x_j Wk[s']   v_ij = x_j Wv[s]       s, s' = slot, key slot of (i, j)
 ///   out_i = sum_j softmax_j(q_ij . k_ji / sqrt(D)) v_ij
 /// x [B,N,C]. Cost: B*N*N*C*heads*D multiply-adds per relative role.
-Attended translution(const at::Tensor& x, const RoleWeights& weights, const CallOptions& options);
+MethodResult translution(const at::Tensor& x, const RoleWeights& weights,
+                         const AttentionCall& call);
 
 /// Weights of alpha-Translution. A relative role has a table; the width r of the small space is
 /// split among the heads like any other.
@@ -49,8 +38,8 @@ struct AlphaWeights {
 ///   out_i = sum_j a_ij x_j Wv + (sum_j a_ij x_j Dv Tv[s]) U
 /// The small part of scores is there if q or k is relative, that of values if v is; without shared
 /// weights both are always there.
-Attended alpha_translution(const at::Tensor& x, const AlphaWeights& weights,
-                           const CallOptions& options, Mixing mixing = Mixing::sum);
+MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& weights,
+                               const AttentionCall& call, Mixing mixing = Mixing::sum);
 
 /// Position in plain self-attention: each term may be absent.
 struct PositionTerms {
@@ -62,7 +51,7 @@ struct PositionTerms {
 };
 
 /// Self-attention with weights [C, heads * D] and any of the position terms.
-Attended self_attention(const at::Tensor& x, const RoleWeights& weights, const PositionTerms& terms,
-                        const CallOptions& options);
+MethodResult self_attention(const at::Tensor& x, const RoleWeights& weights,
+                            const PositionTerms& terms, const AttentionCall& call);
 
 }  // namespace translution

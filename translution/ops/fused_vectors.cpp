@@ -1,4 +1,4 @@
-#include "translution/ops/attention_vectors.h"
+#include "translution/ops/fused_vectors.h"
 
 #include <ATen/ATen.h>
 
@@ -11,16 +11,15 @@ namespace translution {
 
 template <typename T>
 typename kernels::VectorPasses<T>::Shape FusedVectors<T>::shape(const at::Tensor& table) const {
-  const auto& size = call_.size;
-  return {size.batch, size.heads, size.queries, size.tokens, table.size(1) / size.heads};
+  return {call_.batch, call_.heads, call_.queries, call_.tokens, table.size(1) / call_.heads};
 }
 
 template <typename T>
 template <typename Pass>
 void FusedVectors<T>::for_queries(const at::Tensor& table, const Pass& pass) const {
-  parallel_each(call_.size.queries, [&] {
+  parallel_each(call_.queries, [&] {
     return [&, passes = std::make_shared<kernels::VectorPasses<T>>(
-                   shape(table), call_.slots.data())](int64_t i) { pass(*passes, i); };
+                   shape(table), call_.pairs->slots().data())](int64_t i) { pass(*passes, i); };
   });
 }
 
@@ -36,7 +35,7 @@ void FusedVectors<T>::add_scores(at::Tensor& maps) const {
 template <typename T>
 at::Tensor FusedVectors<T>::sums(const at::Tensor& table, const at::Tensor& maps) const {
   const auto vectors = table.contiguous();
-  auto out = large_empty({call_.size.batch, call_.size.queries, table.size(1)}, call_.options);
+  auto out = large_empty({call_.batch, call_.queries, table.size(1)}, call_.options);
   for_queries(vectors, [&](auto& passes, int64_t i) {
     passes.sums(i, data<T>(vectors), data<T>(maps), features<T>(out));
   });
@@ -49,12 +48,12 @@ template <typename T>
 at::Tensor FusedVectors<T>::table_gradient(const at::Tensor& table, const at::Tensor& maps,
                                            const at::Tensor& x) const {
   constexpr int64_t kChannels = 32;
-  const int64_t width = table.size(1) / call_.size.heads;
+  const int64_t width = table.size(1) / call_.heads;
   const int64_t pieces = (width + kChannels - 1) / kChannels;  // of a head
   auto dtable = large_zeros(table.sizes(), call_.options);
-  parallel_each(call_.size.heads * pieces, [&] {
+  parallel_each(call_.heads * pieces, [&] {
     return [&, passes = std::make_shared<kernels::VectorPasses<T>>(
-                   shape(table), call_.slots.data())](int64_t piece) {
+                   shape(table), call_.pairs->slots().data())](int64_t piece) {
       const int64_t begin = piece % pieces * kChannels;
       passes->add_table_gradient(piece / pieces, begin, std::min(width, begin + kChannels),
                                  data<T>(maps), features<const T>(x), data<T>(dtable));

@@ -1,4 +1,4 @@
-#include "translution/ops/attention_softmax.h"
+#include "translution/ops/fused_softmax.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -27,75 +27,74 @@ template <typename T>
 FusedSoftmax<T>::FusedSoftmax(const FusedCall& call) : call_(call) {
   if (!call.terms.gate.defined()) return;
   const auto& ops = kernels::row_ops<T>();
-  const int64_t N = call.size.tokens;
+  const int64_t N = call.tokens;
   position_ = spread(call.terms.position);
-  for_rows(call.size.heads * call.size.queries,
+  for_rows(call.heads * call.queries,
            [&](int64_t row) { ops.softmax_row(data<T>(position_) + row * N, nullptr, N, 1); });
 }
 
 template <typename T>
 void FusedSoftmax<T>::on_lanes(at::Tensor& scores) const {
   const auto& ops = kernels::row_ops<T>();
-  const int64_t N = call_.size.tokens, lanes = call_.lane_count();
-  at::parallel_for(0, call_.size.queries, 1, [&](int64_t begin, int64_t end) {
+  const int64_t N = call_.tokens, lanes = call_.lane_count();
+  at::parallel_for(0, call_.queries, 1, [&](int64_t begin, int64_t end) {
     std::vector<T> scratch(2 * lanes);
     for (int64_t i = begin; i < end; ++i)
-      ops.softmax_lanes(data<T>(scores) + i * N * lanes, call_.open.data() + i * N, N, lanes,
-                        scratch.data());
+      ops.softmax_lanes(data<T>(scores) + i * N * lanes, call_.pairs->open().data() + i * N, N,
+                        lanes, scratch.data());
   });
 }
 
 template <typename T>
 void FusedSoftmax<T>::on_lanes_backward(const at::Tensor& p, at::Tensor& dp) const {
   const auto& ops = kernels::row_ops<T>();
-  const int64_t N = call_.size.tokens, lanes = call_.lane_count();
-  at::parallel_for(0, call_.size.queries, 1, [&](int64_t begin, int64_t end) {
+  const int64_t N = call_.tokens, lanes = call_.lane_count();
+  at::parallel_for(0, call_.queries, 1, [&](int64_t begin, int64_t end) {
     std::vector<T> scratch(lanes);
     for (int64_t i = begin; i < end; ++i)
       ops.softmax_lanes_backward(data<T>(p) + i * N * lanes, data<T>(dp) + i * N * lanes, N, lanes,
-                                 static_cast<T>(call_.setting.scale), scratch.data());
+                                 static_cast<T>(call_.call.scale), scratch.data());
   });
 }
 
 // A table [M,H], pair by pair: [H,Nq,N]; zeros without a table. -infinity for closed pairs.
 template <typename T>
 at::Tensor FusedSoftmax<T>::spread(const at::Tensor& table) const {
-  const int64_t H = call_.size.heads, pairs = call_.pair_count();
-  auto numbers = at::zeros({H, call_.size.queries, call_.size.tokens}, call_.options);
+  const int64_t H = call_.heads, pairs = call_.pair_count();
+  auto numbers = at::zeros({H, call_.queries, call_.tokens}, call_.options);
   T* to = data<T>(numbers);
   const auto from = contiguous(table);
   for (int64_t h = 0; h < H; ++h)
     for (int64_t pair = 0; pair < pairs; ++pair)
-      if (!call_.open[pair])
+      if (!call_.pairs->open()[pair])
         to[h * pairs + pair] = -std::numeric_limits<T>::infinity();
       else if (from.defined())
-        to[h * pairs + pair] = data<T>(from)[call_.slots[pair] * H + h];
+        to[h * pairs + pair] = data<T>(from)[call_.pairs->slots()[pair] * H + h];
   return numbers;
 }
 
 // The gradient of a table that was spread: by_pair [H,Nq,N] -> [M,H].
 template <typename T>
 at::Tensor FusedSoftmax<T>::sum_by_slot(const at::Tensor& by_pair, const at::Tensor& table) const {
-  const int64_t H = call_.size.heads, pairs = call_.pair_count();
+  const int64_t H = call_.heads, pairs = call_.pair_count();
   auto sums = at::zeros(table.sizes(), call_.options);
   for (int64_t h = 0; h < H; ++h)
     for (int64_t pair = 0; pair < pairs; ++pair)
-      if (call_.open[pair])
-        data<T>(sums)[call_.slots[pair] * H + h] += data<T>(by_pair)[h * pairs + pair];
+      if (call_.pairs->open()[pair])
+        data<T>(sums)[call_.pairs->slots()[pair] * H + h] += data<T>(by_pair)[h * pairs + pair];
   return sums;
 }
 
 template <typename T>
 void FusedSoftmax<T>::on_maps(at::Tensor& scores) const {
   const auto& ops = kernels::row_ops<T>();
-  const bool all_open = std::find(call_.open.begin(), call_.open.end(), 0) == call_.open.end();
   const auto& table = call_.terms.bias;
-  const auto bias = table.defined() || !all_open ? spread(table) : at::Tensor();
-  const int64_t N = call_.size.tokens, rows = call_.size.heads * call_.size.queries;
-  for_rows(call_.size.batch * rows, [&](int64_t row) {
+  const auto bias = table.defined() || !call_.pairs->all_open() ? spread(table) : at::Tensor();
+  const int64_t N = call_.tokens, rows = call_.heads * call_.queries;
+  for_rows(call_.batch * rows, [&](int64_t row) {
     ops.softmax_row(data<T>(scores) + row * N,
                     bias.defined() ? data<T>(bias) + row % rows * N : nullptr, N,
-                    static_cast<T>(call_.setting.scale));
+                    static_cast<T>(call_.call.scale));
   });
 }
 
@@ -110,8 +109,8 @@ at::Tensor FusedSoftmax<T>::gated(const at::Tensor& p) const {
 template <typename T>
 std::vector<T> FusedSoftmax<T>::position_less_own(const at::Tensor& p, const at::Tensor& d) const {
   const auto& ops = kernels::row_ops<T>();
-  const int64_t N = call_.size.tokens, position_rows = call_.size.heads * call_.size.queries;
-  std::vector<T> sums(call_.lane_count() * call_.size.queries);
+  const int64_t N = call_.tokens, position_rows = call_.heads * call_.queries;
+  std::vector<T> sums(call_.lane_count() * call_.queries);
   for_rows(static_cast<int64_t>(sums.size()), [&](int64_t row) {
     T own;
     ops.heads.dots(data<T>(d) + row * N, data<T>(p) + row * N, 1, 1, N, 1, &own);
@@ -127,20 +126,19 @@ template <typename T>
 void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
                                      TermGradients& grads) const {
   const auto& ops = kernels::row_ops<T>();
-  const auto& size = call_.size;
   const auto gate = at::sigmoid(call_.terms.gate);
   if (call_.wants(kGate)) {
-    auto sums = at::zeros({size.heads}, at::kDouble);  // d . (position - p), by head
+    auto sums = at::zeros({call_.heads}, at::kDouble);  // d . (position - p), by head
     const auto by_row = position_less_own(p, d);
     for (size_t row = 0; row < by_row.size(); ++row)
-      data<double>(sums)[row / size.queries % size.heads] += by_row[row];
+      data<double>(sums)[row / call_.queries % call_.heads] += by_row[row];
     grads[kGate] = (sums * gate * (1 - gate)).to(call_.options);
   }
   if (!call_.wants(kPosition)) return;
   auto by_pair = fixed_sum(d).mul_(gate.view({-1, 1, 1}));  // [H,Nq,N]
-  for_rows(size.heads * size.queries, [&](int64_t row) {
-    ops.softmax_row_backward(data<T>(position_) + row * size.tokens,
-                             data<T>(by_pair) + row * size.tokens, size.tokens, 1);
+  for_rows(call_.heads * call_.queries, [&](int64_t row) {
+    ops.softmax_row_backward(data<T>(position_) + row * call_.tokens,
+                             data<T>(by_pair) + row * call_.tokens, call_.tokens, 1);
   });
   grads[kPosition] = sum_by_slot(by_pair, call_.terms.position);
 }
@@ -149,22 +147,22 @@ template <typename T>
 void FusedSoftmax<T>::on_maps_backward(const at::Tensor& p, at::Tensor& d,
                                        TermGradients& grads) const {
   const auto& ops = kernels::row_ops<T>();
-  const auto& [terms, size] = std::tie(call_.terms, call_.size);
+  const auto& terms = call_.terms;
   // With a bias the scale comes later: the bias was added to scaled scores.
-  const double scale = terms.bias.defined() ? 1 : call_.setting.scale;
-  auto scales = at::full({size.heads}, scale, call_.options);
+  const double scale = terms.bias.defined() ? 1 : call_.call.scale;
+  auto scales = at::full({call_.heads}, scale, call_.options);
   if (terms.gate.defined()) {
     gate_gradients(p, d, grads);
     scales.mul_(1 - at::sigmoid(terms.gate));
   }
-  const int64_t N = size.tokens;
-  for_rows(call_.lane_count() * size.queries, [&](int64_t row) {
+  const int64_t N = call_.tokens;
+  for_rows(call_.lane_count() * call_.queries, [&](int64_t row) {
     ops.softmax_row_backward(data<T>(p) + row * N, data<T>(d) + row * N, N,
-                             data<T>(scales)[row / size.queries % size.heads]);
+                             data<T>(scales)[row / call_.queries % call_.heads]);
   });
   if (!terms.bias.defined()) return;
   if (call_.wants(kBias)) grads[kBias] = sum_by_slot(fixed_sum(d), terms.bias);
-  d.mul_(call_.setting.scale);
+  d.mul_(call_.call.scale);
 }
 
 template class FusedSoftmax<float>;

@@ -1,0 +1,258 @@
+#include "translution/core/pairs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <string_view>
+
+#include "translution/core/error.h"
+#include "translution/core/message.h"
+#include "translution/core/position.h"
+
+namespace translution {
+namespace {
+
+// Held for the next call, beside what layers hold themselves.
+constexpr int64_t kMostBytes = int64_t{128} << 20;
+
+constexpr std::pair<Sharing, std::string_view> kSharingWords[] = {
+    {Sharing::direction, "direction="},
+    {Sharing::logarithmic, "logarithmic="},
+    {Sharing::window, "window="},
+};
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw std::invalid_argument(join(
+      "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got ", in_quotes(text)));
+}
+
+// --- reading
+
+// The parts of a text between separators, in order.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool read_number(std::string_view text, int64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool take_prefix(std::string_view& word, std::string_view prefix) {
+  if (word.substr(0, prefix.size()) != prefix) return false;
+  word.remove_prefix(prefix.size());
+  return true;
+}
+
+struct Meaning {
+  std::shared_ptr<const OffsetTable> offsets;
+  bool causal = false;  // pairs are left out beside those that the table leaves out
+};
+
+bool read_option(std::string_view word, OffsetOptions& options) {
+  if (word == "cls") return options.cls = true;
+  if (word == "causal") return options.causal = true;
+  if (word == "absolute") return options.encoding = Encoding::absolute, true;
+  for (const auto& [sharing, prefix] : kSharingWords)
+    if (take_prefix(word, prefix)) {
+      options.sharing = sharing;
+      return read_number(word, options.radius);
+    }
+  return false;
+}
+
+OffsetOptions read_grid(const std::string& text, const std::vector<std::string_view>& words) {
+  OffsetOptions options;
+  for (const auto side : split(words[0], 'x')) {
+    options.grid.push_back(0);
+    if (!read_number(side, options.grid.back())) refuse(text);
+  }
+  if (times(options.grid) != words[0]) refuse(text);
+  for (size_t w = 1; w < words.size(); ++w)
+    if (!read_option(words[w], options)) refuse(text);
+  return options;
+}
+
+// "0,1*3,-1": 0, 1, 1, 1, -1
+std::vector<int64_t> read_numbers(const std::string& text, std::string_view list) {
+  constexpr int64_t kMost = int64_t{1} << 32;
+  std::vector<int64_t> numbers;
+  for (const auto item : split(list, ',')) {
+    const size_t star = std::min(item.find('*'), item.size());
+    int64_t number = 0, times = 1;
+    const bool ok = read_number(item.substr(0, star), number) &&
+                    (star == item.size() || read_number(item.substr(star + 1), times));
+    if (!ok || times < 1 || times > kMost - static_cast<int64_t>(numbers.size())) refuse(text);
+    numbers.insert(numbers.end(), times, number);
+  }
+  return numbers;
+}
+
+Meaning read_relation(const std::string& text, const std::vector<std::string_view>& words) {
+  const bool causal = words.back() == "causal";
+  if (words.size() != (causal ? 4 : 3)) refuse(text);
+  auto mirror = words[1], slots = words[2];
+  if (!take_prefix(mirror, "mirror=") || !take_prefix(slots, "slots=")) refuse(text);
+  const auto matrix = read_numbers(text, slots);
+  int64_t tokens = 0;
+  while ((tokens + 1) * (tokens + 1) <= static_cast<int64_t>(matrix.size())) ++tokens;
+  const auto keys = read_numbers(text, mirror);
+  return {std::make_shared<const OffsetTable>(
+              OffsetTable::from_relation(matrix, tokens, static_cast<int64_t>(keys.size()), keys)),
+          causal};
+}
+
+Meaning read_text(const std::string& text) {
+  const auto words = split(text, ' ');
+  if (words.empty()) return {};
+  if (words.size() == 1 && words[0] == "causal") return {nullptr, true};
+  if (words[0] == "relation") return read_relation(text, words);
+  return {std::make_shared<const OffsetTable>(read_grid(text, words)), false};
+}
+
+std::shared_ptr<const Meaning> meaning_of(const std::string& text) {
+  static Recent<std::string, Meaning> known(kMostBytes, [](const Meaning& meaning) {
+    const int64_t tokens = meaning.offsets ? meaning.offsets->num_tokens() : 0;
+    return static_cast<int64_t>(sizeof(int64_t)) * tokens * tokens;
+  });
+  return known.get(text, [&] { return std::make_shared<const Meaning>(read_text(text)); });
+}
+
+// --- writing
+
+std::string write_numbers(const std::vector<int64_t>& numbers) {
+  std::string list;
+  for (size_t first = 0, last = 0; first < numbers.size(); first = last) {
+    while (last < numbers.size() && numbers[last] == numbers[first]) ++last;
+    list += (list.empty() ? "" : ",") + std::to_string(numbers[first]);
+    if (last - first > 1) list += "*" + std::to_string(last - first);
+  }
+  return list;
+}
+
+// --- which tokens
+
+// The places, in the text's table, of the tokens of a smaller grid.
+std::vector<int64_t> places_of(const OffsetOptions& table, const std::vector<int64_t>& grid) {
+  require(grid.size() == table.grid.size(), "pairs: expected a grid of ", table.grid.size(),
+          " sides within ", times(table.grid), ", got ", times(grid));
+  std::vector<int64_t> places{0};
+  for (size_t axis = 0; axis < grid.size(); ++axis) {
+    require(grid[axis] >= (table.cls ? 0 : 1) && grid[axis] <= table.grid[axis],
+            "pairs: expected a grid within ", times(table.grid), ", got ", times(grid));
+    std::vector<int64_t> next;
+    for (const int64_t place : places)
+      for (int64_t p = 0; p < grid[axis]; ++p) next.push_back(place * table.grid[axis] + p);
+    places = std::move(next);
+  }
+  if (!table.cls) return places;
+  for (int64_t& place : places) ++place;
+  places.insert(places.begin(), 0);
+  return places;
+}
+
+// The grid that a name means where it gives a number of tokens instead: a shorter text.
+std::vector<int64_t> grid_of(const PairsName& name, const OffsetTable& table) {
+  if (!name.grid.empty() || name.tokens == 0 || name.tokens == table.num_tokens()) return name.grid;
+  const auto& options = table.options();
+  require(options.grid.size() == 1 && name.tokens > 0 && name.tokens < table.num_tokens(),
+          "pairs: expected ", options.grid.size() == 1 ? "1 to " : "", table.num_tokens(),
+          " tokens, got ", name.tokens);
+  return {name.tokens - (options.cls ? 1 : 0)};
+}
+
+std::vector<int64_t> all_of(int64_t count) {
+  std::vector<int64_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+void check_rows(const std::vector<int64_t>& rows, int64_t tokens) {
+  const auto [low, high] = std::minmax_element(rows.begin(), rows.end());
+  require(rows.empty() || (*low >= 0 && *high < tokens), "pairs: expected query rows from 0 to ",
+          tokens - 1, ", got ", rows.empty() ? 0 : *low, " to ", rows.empty() ? 0 : *high);
+}
+
+// Slots of all pairs of some tokens of a table.
+std::vector<int64_t> slots_among(const OffsetTable& table, const std::vector<int64_t>& places) {
+  std::vector<int64_t> slots;
+  slots.reserve(places.size() * places.size());
+  for (const int64_t i : places)
+    for (const int64_t j : places) slots.push_back(table.slot(i, j));
+  return slots;
+}
+
+}  // namespace
+
+std::string pairs_text(const OffsetOptions& o) {
+  std::string text = times(o.grid);
+  if (o.cls) text += " cls";
+  if (o.causal) text += " causal";
+  if (o.encoding == Encoding::absolute) text += " absolute";
+  for (const auto& [sharing, prefix] : kSharingWords)
+    if (o.sharing == sharing) text += join(" ", prefix, o.radius);
+  return text;
+}
+
+std::string pairs_text(const OffsetTable& table, bool causal) {
+  const auto& options = table.options();
+  if (!options.grid.empty() && (options.causal || !causal)) return pairs_text(options);
+  const auto slots = slots_among(table, all_of(table.num_tokens()));
+  return "relation mirror=" + write_numbers(table.mirror()) + " slots=" + write_numbers(slots) +
+         (causal ? " causal" : "");
+}
+
+Pairs::Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool causal)
+    : name_(std::move(name)), offsets_(std::move(offsets)), tokens_(name_.tokens) {
+  std::vector<int64_t> matrix;  // [N,N]: slots of all tokens
+  if (offsets_) {
+    const auto grid = grid_of(name_, *offsets_);
+    require(grid.empty() || !offsets_->options().grid.empty(),
+            "pairs: a relation has no grid; got ", times(grid));
+    const auto places =
+        grid.empty() ? all_of(offsets_->num_tokens()) : places_of(offsets_->options(), grid);
+    tokens_ = static_cast<int64_t>(places.size());
+    require(name_.tokens == 0 || name_.tokens == tokens_, "pairs: the grid ", times(grid), " has ",
+            tokens_, " tokens, got ", name_.tokens);
+    matrix = slots_among(*offsets_, places);
+    runs_ = grid.empty() ? offsets_->runs() : find_runs(matrix, offsets_->mirror());
+  }
+  require(tokens_ > 0, "pairs: ", in_quotes(name_.text),
+          " fits any number of tokens; say how many, 1 or more");
+  check_rows(name_.rows, tokens_);
+  if (!name_.rows.empty()) runs_ = select_rows(runs_, name_.rows);
+  const auto rows = name_.rows.empty() ? all_of(tokens_) : name_.rows;
+  queries_ = static_cast<int64_t>(rows.size());
+  for (const int64_t i : rows)
+    for (int64_t j = 0; j < tokens_; ++j) {
+      if (offsets_) slots_.push_back(static_cast<int32_t>(matrix[i * tokens_ + j]));
+      const bool has_slot = !offsets_ || slots_.back() >= 0;
+      open_.push_back(has_slot && (!causal || j <= i));
+      all_have_slots_ = all_have_slots_ && has_slot;
+      all_open_ = all_open_ && open_.back();
+    }
+}
+
+std::shared_ptr<const Pairs> find_pairs(const PairsName& name) {
+  static Recent<PairsName, Pairs> known(kMostBytes, [](const Pairs& pairs) {
+    return 5 * pairs.queries() * pairs.tokens() +
+           static_cast<int64_t>(sizeof(PairRun) * pairs.runs().size());
+  });
+  return known.get(name, [&] {
+    const auto meaning = meaning_of(name.text);
+    return std::make_shared<const Pairs>(name, meaning->offsets, meaning->causal);
+  });
+}
+
+std::shared_ptr<const OffsetTable> find_offsets(const std::string& text) {
+  return meaning_of(text)->offsets;
+}
+
+}  // namespace translution

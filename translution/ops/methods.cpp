@@ -1,0 +1,352 @@
+#include "translution/ops/methods.h"
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "translution/ops/attention_portable.h"
+#include "translution/ops/check.h"
+#include "translution/ops/compat.h"
+#include "translution/ops/project.h"
+#include "translution/ops/rotary.h"
+
+namespace translution {
+namespace {
+
+// The features of the query rows: [B,N,C] -> [B,Nq,C].
+at::Tensor take_rows(const at::Tensor& x, const std::vector<int64_t>& rows) {
+  const auto count = static_cast<int64_t>(rows.size());
+  bool neighbours = true;
+  for (int64_t r = 0; r < count; ++r) neighbours = neighbours && rows[r] == rows[0] + r;
+  if (neighbours) return x.narrow(1, rows[0], count);
+  // LibTorch 1.13 has no index_select on Meta, where any rows have the right shape.
+  if (x.is_meta()) return x.narrow(1, 0, 1).expand({-1, count, -1});
+  return x.index_select(1, at::tensor(rows, at::kLong).to(x.device()));
+}
+
+// One call of a method: its checks, its projections and its attention.
+struct MethodCall {
+  const AttentionCall& call;
+  Checker check;
+  at::Tensor x;        // [B,N,C]
+  at::Tensor queries;  // the rows of x asked for
+
+  MethodCall(const char* op, const at::Tensor& x, const AttentionCall& call)
+      : call(call), check(op), x(x) {
+    TORCH_CHECK(call.heads > 0, op, ": wanted one or more heads, got ", call.heads);
+    check.tensor("x", x, 3, "[B, N, C]");
+    TORCH_CHECK(x.sym_size(1) > 0, op, ": wanted one or more tokens, x is ", x.sym_sizes());
+    for (const int64_t row : call.pairs.rows)
+      TORCH_CHECK(row >= 0 && x.sym_size(1) > row, op, ": expected query rows from 0 to ",
+                  x.sym_size(1) - 1, ", got ", row);
+    queries = has_rows() ? take_rows(x, call.pairs.rows) : x;
+  }
+
+  bool has_rows() const { return !call.pairs.rows.empty(); }
+
+  // A shared weight [C, width].
+  void shared(const char* name, const at::Tensor& weight, const c10::SymInt& width) {
+    check.tensor(name, weight, 2, "[C, width]");
+    check.size(name, weight, 0, x.sym_size(2), "the channels of x");
+    check.splits(name, weight, call.heads);
+    if (width > 0) check.size(name, weight, 1, width, "the width of the other roles");
+  }
+
+  // A table of matrices [slots, in, out].
+  void table(const char* name, const at::Tensor& weight, const c10::SymInt& in,
+             const c10::SymInt& out) {
+    check.tensor(name, weight, 3, "[slots, in, out], one matrix per slot");
+    check.size(name, weight, 1, in, "the channels that it multiplies");
+    check.size(name, weight, 2, out, "the width of the other roles");
+    check.splits(name, weight, call.heads);
+  }
+
+  // Features times each weight, into `out`: of the query rows, and of all tokens.
+  struct Projection {
+    at::Tensor weight;
+    at::Tensor* out;
+    at::Tensor bias = {};
+  };
+
+  void project_all(std::vector<Projection> of_queries, std::vector<Projection> of_tokens) const {
+    if (!has_rows()) {
+      of_tokens.insert(of_tokens.end(), of_queries.begin(), of_queries.end());
+      of_queries.clear();
+    }
+    project_rows(queries, of_queries);
+    project_rows(x, of_tokens);
+  }
+
+  static void project_rows(const at::Tensor& rows, const std::vector<Projection>& projections) {
+    if (projections.empty()) return;
+    std::vector<at::Tensor> weights, biases;
+    for (const auto& projection : projections) {
+      weights.push_back(projection.weight);
+      if (projection.bias.defined()) biases.push_back(projection.bias);
+    }
+    const auto products = translution::project(rows, weights, biases);
+    for (size_t p = 0; p < products.size(); ++p) *projections[p].out = products[p];
+  }
+
+  at::Tensor rotate(const at::Tensor& q, bool at_rows) const {
+    const auto& angles = call.angles;
+    if (!angles.defined()) return q;
+    TORCH_CHECK(angles.dim() == 2 && angles.sym_size(0) == x.sym_size(1), check.op(),
+                ": rotary angles must be [", x.sym_size(1),
+                ", D / 2], one row per token of x, got ", angles.sym_sizes());
+    const bool select = at_rows && has_rows();
+    return rotary(q, select ? take_rows(angles.unsqueeze(0), call.pairs.rows)[0] : angles,
+                  call.heads);
+  }
+
+  // The call with scores over the root of a head's width.
+  AttentionCall scaled(int64_t width, double by = 1) const {
+    auto scaled = call;
+    scaled.scale = by / std::sqrt(static_cast<double>(width) / static_cast<double>(call.heads));
+    return scaled;
+  }
+
+  MethodResult finish(const at::Tensor& out, const AttentionResult& result) const {
+    return {out, call.map ? result.attention : at::Tensor()};
+  }
+};
+
+int64_t width_of(const at::Tensor& weight) {
+  return weight.defined() && weight.dim() > 0 ? weight.size(-1) : 0;
+}
+
+// A role of Translution: a table with its features, or a projection still to be made.
+void set_role(const at::Tensor& x, const at::Tensor& weight, at::Tensor& features,
+              at::Tensor& table, std::vector<MethodCall::Projection>& projections) {
+  if (weight.dim() == 3)
+    features = x, table = weight;
+  else
+    projections.push_back({weight, &features});
+}
+
+}  // namespace
+
+MethodResult translution(const at::Tensor& x, const RoleWeights& w, const AttentionCall& call) {
+  MethodCall method("translution", x, call);
+  const std::pair<const char*, at::Tensor> roles[] = {{"q", w.q}, {"k", w.k}, {"v", w.v}};
+  for (const auto& [name, weight] : roles) {
+    TORCH_CHECK(weight.defined(), "translution: ", name,
+                " [slots, C, width] or [C, width] is missing");
+    TORCH_CHECK(weight.dim() == 2 || weight.dim() == 3, "translution: ", name,
+                " must be [slots, C, width] or [C, width], got ", weight.sizes());
+  }
+  const int64_t width = w.v.size(-1);
+  for (const auto& [name, weight] : roles) {
+    if (weight.dim() == 3)
+      method.table(name, weight, x.sym_size(2), width);
+    else
+      method.shared(name, weight, width);
+  }
+  AttentionTerms terms;
+  std::vector<MethodCall::Projection> of_queries, of_tokens;
+  const bool relative_scores = w.q.dim() == 3 || w.k.dim() == 3;
+  const bool relative_values = w.v.dim() == 3;
+  TORCH_CHECK(!relative_scores || !call.angles.defined(),
+              "translution: rotary angles turn shared queries and keys, but q or k is relative; "
+              "leave the angles out");
+  set_role(method.queries, w.q, relative_scores ? terms.rel_q : terms.q, terms.table_q, of_queries);
+  set_role(x, w.k, relative_scores ? terms.rel_k : terms.k, terms.table_k, of_tokens);
+  set_role(x, w.v, relative_values ? terms.rel_v : terms.v, terms.table_v, of_tokens);
+  method.project_all(of_queries, of_tokens);
+  if (!relative_scores) {
+    terms.q = method.rotate(terms.q, true);
+    terms.k = method.rotate(terms.k, false);
+  }
+  const auto result = attention(terms, method.scaled(width));
+  return method.finish(relative_values ? result.relative_out : result.out, result);
+}
+
+MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& w,
+                               const AttentionCall& call, Mixing mixing) {
+  MethodCall method("alpha_translution", x, call);
+  const bool shared = w.shared.v.defined();
+  TORCH_CHECK(w.shared.q.defined() == shared && w.shared.k.defined() == shared,
+              "alpha_translution: shared q, k and v come together; hand in all three or none");
+  const int64_t width = width_of(shared ? w.shared.v : w.up);
+  const bool small_scores = !shared || w.table.q.defined() || w.table.k.defined();
+  const bool small_values = !shared || w.table.v.defined();
+  if (shared) {
+    method.shared("shared v", w.shared.v, 0);
+    method.shared("shared q", w.shared.q, width);
+    method.shared("shared k", w.shared.k, width);
+  }
+  if (small_scores) {
+    method.shared("down q", w.down.q, 0);
+    method.shared("down k", w.down.k, w.down.q.size(1));
+    for (const auto& [name, table] :
+         {std::pair{"table q", w.table.q}, std::pair{"table k", w.table.k}})
+      if (table.defined()) method.table(name, table, w.down.q.size(1), w.down.q.size(1));
+  }
+  if (small_values) {
+    method.shared("down v", w.down.v, 0);
+    const int64_t small = w.down.v.size(1);
+    if (w.table.v.defined()) method.table("table v", w.table.v, small, small);
+    method.check.tensor("up", w.up, 2, "[r, heads * D]");
+    method.check.size("up", w.up, 0, small, "the width of the small space");
+    method.check.size("up", w.up, 1, width, "the width of the shared weights");
+    method.check.splits("up", w.up, call.heads);
+  }
+
+  TORCH_CHECK(shared || !call.angles.defined(),
+              "alpha_translution: rotary angles turn shared queries and keys; here there are none");
+  AttentionTerms terms;
+  std::vector<MethodCall::Projection> of_queries, of_tokens;
+  if (shared) {
+    of_queries.push_back({w.shared.q, &terms.q});
+    of_tokens.push_back({w.shared.k, &terms.k});
+    of_tokens.push_back({w.shared.v, &terms.v});
+  }
+  if (small_scores) {
+    const bool relative = w.table.q.defined() || w.table.k.defined();
+    of_queries.push_back(
+        {w.down.q, relative ? &terms.rel_q : &terms.q});  // without tables: content
+    of_tokens.push_back({w.down.k, relative ? &terms.rel_k : &terms.k});
+    terms.table_q = w.table.q;
+    terms.table_k = w.table.k;
+  }
+  if (small_values) {
+    of_tokens.push_back({w.down.v, w.table.v.defined() ? &terms.rel_v : &terms.v});
+    terms.table_v = w.table.v;
+  }
+  method.project_all(of_queries, of_tokens);
+  if (shared) {
+    terms.q = method.rotate(terms.q, true);
+    terms.k = method.rotate(terms.k, false);
+  }
+  const bool halved = shared && small_scores && mixing == Mixing::mean;
+  const auto result = attention(terms, method.scaled(width, halved ? 0.5 : 1));
+  if (!small_values) return method.finish(result.out, result);
+  const auto expanded = project(w.table.v.defined() ? result.relative_out : result.out, {w.up})[0];
+  if (!shared) return method.finish(expanded, result);
+  const auto sum = result.out + expanded;
+  return method.finish(mixing == Mixing::mean ? sum / 2 : sum, result);
+}
+
+MethodResult self_attention(const at::Tensor& x, const RoleWeights& w,
+                            const PositionTerms& position, const AttentionCall& call) {
+  MethodCall method("self_attention", x, call);
+  method.shared("q", w.q, 0);
+  const int64_t width = w.q.size(1);
+  method.shared("k", w.k, width);
+  method.shared("v", w.v, width);
+  for (const auto& [name, vectors] : {std::pair{"key_vectors", position.key_vectors},
+                                      std::pair{"value_vectors", position.value_vectors}}) {
+    if (!vectors.defined()) continue;
+    method.check.tensor(name, vectors, 2, "[slots, heads * D]");
+    method.check.size(name, vectors, 1, width, "the width of the roles");
+  }
+  AttentionTerms terms;
+  at::Tensor q, k;
+  const RoleWeights& b = position.biases;
+  TORCH_CHECK(b.q.defined() == b.v.defined() && b.k.defined() == b.v.defined(),
+              "self_attention: biases of q, k and v come together; hand in all three or none");
+  method.project_all({{w.q, &q, b.q}}, {{w.k, &k, b.k}, {w.v, &terms.v, b.v}});
+  terms.q = method.rotate(q, true);
+  terms.k = method.rotate(k, false);
+  if (position.key_vectors.defined()) terms.rel_q = q, terms.table_k = position.key_vectors;
+  terms.table_v = position.value_vectors;
+  terms.bias = position.bias;
+  terms.position = position.position;
+  terms.gate = position.gate;
+  const auto scaled = method.scaled(width);
+  auto result = attention(terms, scaled);
+  if (call.map && terms.gate.defined())
+    result.attention = gated_attention(result.attention, terms, scaled);
+  return method.finish(terms.table_v.defined() ? result.out + result.relative_out : result.out,
+                       result);
+}
+
+namespace {
+
+RoleWeights to_roles(const char* name, const OptionalTensorList& list) {
+  TORCH_CHECK(list.size() == 3, "alpha_translution: ", name,
+              " must be a list of three, for q, k and v, got ", list.size());
+  return {value_or_undefined(list.get(0)), value_or_undefined(list.get(1)),
+          value_or_undefined(list.get(2))};
+}
+
+// What the registered methods take beside weights.
+AttentionCall to_call(const at::Tensor& x, const std::string& pairs, int64_t heads,
+                      at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
+                      const OptionalTensor& angles) {
+  AttentionCall call;
+  call.pairs = {pairs, grid.vec(), rows.vec()};
+  call.heads = heads;
+  call.angles = value_or_undefined(angles);
+  call.keep = dropout_mask(dropout, x, call);
+  return call;
+}
+
+at::Tensor translution_op(const at::Tensor& x, const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v, const std::string& pairs, int64_t heads,
+                          at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
+                          const OptionalTensor& angles) {
+  return translution(x, {q, k, v}, to_call(x, pairs, heads, grid, rows, dropout, angles)).out;
+}
+
+at::Tensor alpha_translution_op(const at::Tensor& x, const OptionalTensorList& shared,
+                                const OptionalTensorList& down, const OptionalTensorList& table,
+                                const OptionalTensor& up, const std::string& pairs, int64_t heads,
+                                const std::string& mixing, at::IntArrayRef grid,
+                                at::IntArrayRef rows, double dropout,
+                                const OptionalTensor& angles) {
+  return alpha_translution(x,
+                           {to_roles("shared", shared), to_roles("down", down),
+                            to_roles("table", table), value_or_undefined(up)},
+                           to_call(x, pairs, heads, grid, rows, dropout, angles),
+                           parse_name("mixing", kMixings, mixing))
+      .out;
+}
+
+at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at::Tensor& k,
+                             const at::Tensor& v, int64_t heads, const std::string& pairs,
+                             const OptionalTensor& key_vectors, const OptionalTensor& value_vectors,
+                             const OptionalTensor& bias, const OptionalTensor& position,
+                             const OptionalTensor& gate, at::IntArrayRef grid, at::IntArrayRef rows,
+                             double dropout, const OptionalTensor& angles,
+                             const OptionalTensor& q_bias, const OptionalTensor& k_bias,
+                             const OptionalTensor& v_bias) {
+  return self_attention(
+             x, {q, k, v},
+             {value_or_undefined(key_vectors),
+              value_or_undefined(value_vectors),
+              value_or_undefined(bias),
+              value_or_undefined(position),
+              value_or_undefined(gate),
+              {value_or_undefined(q_bias), value_or_undefined(k_bias), value_or_undefined(v_bias)}},
+             to_call(x, pairs, heads, grid, rows, dropout, angles))
+      .out;
+}
+
+}  // namespace
+
+// These are made of `attention`, `rotary` and `project`, so they need no gradient, device or Meta
+// registration of their own.
+TORCH_LIBRARY_FRAGMENT(translution, m) {
+  m.def(
+      "translution(Tensor x, Tensor q, Tensor k, Tensor v, str pairs, int heads, int[] grid=[], "
+      "int[] rows=[], float dropout=0., Tensor? angles=None) -> Tensor",
+      translution_op);
+  m.def(
+      "alpha_translution(Tensor x, Tensor?[] shared, Tensor?[] down, Tensor?[] table, Tensor? up, "
+      "str pairs, int heads, str mixing='sum', int[] grid=[], int[] rows=[], float dropout=0., "
+      "Tensor? angles=None) -> Tensor",
+      alpha_translution_op);
+  m.def(
+      "self_attention(Tensor x, Tensor q, Tensor k, Tensor v, int heads, str pairs='', "
+      "Tensor? key_vectors=None, Tensor? value_vectors=None, Tensor? bias=None, "
+      "Tensor? position=None, Tensor? gate=None, int[] grid=[], int[] rows=[], float dropout=0., "
+      "Tensor? angles=None, Tensor? q_bias=None, Tensor? k_bias=None, Tensor? v_bias=None) "
+      "-> Tensor",
+      self_attention_op);
+}
+
+}  // namespace translution

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <string>
+#include <utility>
+
+#include "translution/ops/compat.h"
+
+namespace translution {
+
+/// A registered op as a function that goes through the dispatcher. Keep one in a static variable:
+///   static const Op<Forward> forward("translution::attention");
+template <typename Signature>
+class Op;
+template <typename Result, typename... Arguments>
+class Op<Result(Arguments...)> {
+ public:
+  explicit Op(const char* name)
+      : handle_(c10::Dispatcher::singleton()
+                    .findSchemaOrThrow(name, "")
+                    .typed<Result(Arguments...)>()) {}
+  Result operator()(Arguments... arguments) const {
+    return handle_.call(std::forward<Arguments>(arguments)...);
+  }
+
+ private:
+  c10::TypedOperatorHandle<Result(Arguments...)> handle_;
+};
+
+/// What an op consists of. All have the signature of the schema.
+template <typename Function>
+struct Implementations {
+  Function* portable;  ///< plain LibTorch calls: any device, any type
+  Function* cpu;       ///< the fused kernels; null: the portable one serves the CPU too
+  Function* meta;      ///< shapes alone
+  Function* autograd;  ///< null for the gradient of an op: it refuses to be differentiated again
+};
+
+/// Autograd of an op that is a gradient itself: says so instead of returning a wrong derivative.
+inline void refuse_second_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::string name = op.schema().name();  // "translution::attention_backward"
+  const size_t first = name.find("::") + 2, last = name.rfind("_backward");
+  const auto refuse = [&](const at::Tensor& tensor) {
+    TORCH_CHECK(!tensor.defined() || !tensor.requires_grad(), name.substr(first, last - first),
+                ": second derivatives are not available; call backward without create_graph");
+  };
+  if (c10::GradMode::is_enabled())
+    for (const auto& argument : torch::jit::last(*stack, op.schema().arguments().size())) {
+      if (argument.isTensor()) refuse(argument.toTensor());
+      if (!argument.isList()) continue;
+      for (const c10::IValue& item : argument.toListRef())
+        if (item.isTensor()) refuse(item.toTensor());
+    }
+  at::AutoDispatchBelowADInplaceOrView below;
+  op.callBoxed(stack);
+}
+
+/// Defines the op of a schema and all that it consists of.
+template <typename Function>
+void register_op(torch::Library& library, const char* schema,
+                 const Implementations<Function>& implementations) {
+  const std::string text = schema, op = text.substr(0, text.find('('));
+  const auto implement = [&](c10::DispatchKey key, torch::CppFunction&& function) {
+    library.impl(op.c_str(), torch::dispatch(key, std::move(function)));
+  };
+  library.def(schema);
+  implement(c10::DispatchKey::CompositeExplicitAutograd,
+            torch::CppFunction(implementations.portable));
+  if (implementations.cpu)
+    implement(c10::DispatchKey::CPU, torch::CppFunction(implementations.cpu));
+  implement(c10::DispatchKey::Meta, torch::CppFunction(implementations.meta));
+  implement(c10::DispatchKey::Autograd,
+            implementations.autograd
+                ? torch::CppFunction(implementations.autograd)
+                : torch::CppFunction::makeFromBoxedFunction<&refuse_second_derivative>());
+}
+
+}  // namespace translution
