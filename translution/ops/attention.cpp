@@ -26,16 +26,16 @@ AttentionResult call_forward(const AttentionTerms& terms, const AttentionCall& c
   static const Op<AttentionForward> op("translution::attention");
   auto [out, relative_out, map, kept] =
       op(to_list(terms), call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-         optional(call.keep), {}, call.workspace, "float32", "");
+         optional(call.keep), {}, "float32", "", call.workspace);
   return {std::move(out), std::move(relative_out), std::move(map), std::move(kept)};
 }
 
 std::vector<at::Tensor> call_backward(const OutputGradients& d, const AttentionTerms& terms,
                                       const AttentionCall& call, int64_t needs) {
   static const Op<AttentionBackward> op("translution::attention_backward");
-  return op(optional(d.out), optional(d.relative_out), d.attention, d.kept, to_list(terms),
+  return op(optional(d.out), optional(d.relative_out), d.attention, d.kept, needs, to_list(terms),
             call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-            optional(call.keep), {}, "float32", "", needs);
+            optional(call.keep), {}, "float32", "");
 }
 
 // --- implementations
@@ -61,10 +61,8 @@ AttentionResult forward_meta(const AttentionTerms& terms, const AttentionCall& c
 TermGradients backward_meta(const OutputGradients&, const AttentionTerms& terms,
                             const AttentionCall&, int64_t needs) {
   TermGradients grads;
-  for (int t = 0; t < kTermCount; ++t) {
-    const auto& term = terms.*kTermFields[t];
-    if ((needs >> t) & 1) grads[t] = at::empty_symint(term.sym_sizes(), term.options());
-  }
+  for (int t = 0; t < kTermCount; ++t)
+    if ((needs >> t) & 1) grads[t] = empty_of(terms.*kTermFields[t]);
   return grads;
 }
 

@@ -16,27 +16,26 @@ namespace translution {
 // docs/schema.md has the reason for each argument.
 
 using AttentionOutputs = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-
 using AttentionForward = AttentionOutputs(const OptionalTensorList& terms, const std::string& pairs,
                                           at::IntArrayRef grid, at::IntArrayRef rows, int64_t heads,
                                           double scale, const OptionalTensor& keep,
-                                          const OptionalTensor& mask, int64_t workspace,
-                                          const std::string& precision, const std::string& group);
+                                          const OptionalTensor& mask, const std::string& precision,
+                                          const std::string& group, int64_t workspace);
 constexpr const char* kAttentionForward =
     "attention(Tensor?[] terms, str pairs, int[] grid, int[] rows, int heads, float scale, "
-    "Tensor? keep=None, Tensor? mask=None, int workspace=0, str precision='float32', "
-    "str group='') -> (Tensor, Tensor, Tensor, Tensor)";
+    "Tensor? keep=None, Tensor? mask=None, str precision='float32', str group='', "
+    "int workspace=0) -> (Tensor, Tensor, Tensor, Tensor)";
 
 using AttentionBackward = std::vector<at::Tensor>(
     const OptionalTensor& d_out, const OptionalTensor& d_relative_out, const at::Tensor& attention,
-    const at::Tensor& kept, const OptionalTensorList& terms, const std::string& pairs,
-    at::IntArrayRef grid, at::IntArrayRef rows, int64_t heads, double scale,
-    const OptionalTensor& keep, const OptionalTensor& mask, const std::string& precision,
-    const std::string& group, int64_t needs);
+    const at::Tensor& kept, int64_t needs, const OptionalTensorList& terms,
+    const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t heads,
+    double scale, const OptionalTensor& keep, const OptionalTensor& mask,
+    const std::string& precision, const std::string& group);
 constexpr const char* kAttentionBackward =
     "attention_backward(Tensor? d_out, Tensor? d_relative_out, Tensor attention, Tensor kept, "
-    "Tensor?[] terms, str pairs, int[] grid, int[] rows, int heads, float scale, Tensor? keep, "
-    "Tensor? mask, str precision, str group, int needs) -> Tensor[]";
+    "int needs, Tensor?[] terms, str pairs, int[] grid, int[] rows, int heads, float scale, "
+    "Tensor? keep, Tensor? mask, str precision, str group) -> Tensor[]";
 
 inline AttentionTerms to_terms(const OptionalTensorList& list) {
   TORCH_CHECK(list.size() == kTermCount, "attention: wanted a list of ", kTermCount, " terms, got ",
@@ -48,8 +47,8 @@ inline AttentionTerms to_terms(const OptionalTensorList& list) {
 
 inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows,
                              int64_t heads, double scale, const OptionalTensor& keep,
-                             const OptionalTensor& mask, int64_t workspace,
-                             const std::string& precision, const std::string& group) {
+                             const OptionalTensor& mask, const std::string& precision,
+                             const std::string& group, int64_t workspace = 0) {
   TORCH_CHECK(!mask.has_value(), "attention: expected no mask; key padding is not available yet");
   TORCH_CHECK(precision == "float32", "attention: expected precision 'float32', got ",
               in_quotes(precision));
@@ -63,32 +62,24 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
   return call;
 }
 
-template <AttentionResult (*forward)(const AttentionTerms&, const AttentionCall&)>
-AttentionOutputs forward_op(const OptionalTensorList& terms, const std::string& pairs,
-                            at::IntArrayRef grid, at::IntArrayRef rows, int64_t heads, double scale,
-                            const OptionalTensor& keep, const OptionalTensor& mask,
-                            int64_t workspace, const std::string& precision,
-                            const std::string& group) {
-  auto [out, relative_out, map, kept] =
-      forward(to_terms(terms),
-              to_call(pairs, grid, rows, heads, scale, keep, mask, workspace, precision, group));
+/// An AttentionForward: what follows the terms in the schema goes to `to_call`.
+template <AttentionResult (*forward)(const AttentionTerms&, const AttentionCall&), typename... Rest>
+AttentionOutputs forward_op(const OptionalTensorList& terms, Rest... rest) {
+  auto [out, relative_out, map, kept] = forward(to_terms(terms), to_call(rest...));
   return {std::move(out), std::move(relative_out), std::move(map), std::move(kept)};
 }
 
+/// An AttentionBackward, likewise.
 template <TermGradients (*backward)(const OutputGradients&, const AttentionTerms&,
-                                    const AttentionCall&, int64_t needs)>
+                                    const AttentionCall&, int64_t needs),
+          typename... Rest>
 std::vector<at::Tensor> backward_op(const OptionalTensor& d_out,
                                     const OptionalTensor& d_relative_out,
                                     const at::Tensor& attention, const at::Tensor& kept,
-                                    const OptionalTensorList& terms, const std::string& pairs,
-                                    at::IntArrayRef grid, at::IntArrayRef rows, int64_t heads,
-                                    double scale, const OptionalTensor& keep,
-                                    const OptionalTensor& mask, const std::string& precision,
-                                    const std::string& group, int64_t needs) {
+                                    int64_t needs, const OptionalTensorList& terms, Rest... rest) {
   auto grads =
       backward({value_or_undefined(d_out), value_or_undefined(d_relative_out), attention, kept},
-               to_terms(terms),
-               to_call(pairs, grid, rows, heads, scale, keep, mask, 0, precision, group), needs);
+               to_terms(terms), to_call(rest...), needs);
   for (auto& grad : grads)  // a list of tensors has no undefined ones
     grad = grad.defined() ? grad.contiguous() : at::empty({0}, attention.options());
   return {grads.begin(), grads.end()};

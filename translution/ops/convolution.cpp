@@ -119,10 +119,9 @@ std::tuple<at::Tensor, at::Tensor> convolve_backward_meta(const at::Tensor&, con
                                                           const at::Tensor& weight,
                                                           const std::string&, at::IntArrayRef,
                                                           at::IntArrayRef, int64_t needs) {
-  const auto like = [&](bool wanted, const at::Tensor& t) {
-    return wanted ? at::empty_symint(t.sym_sizes(), t.options()) : at::empty({0}, x.options());
-  };
-  return {like(needs & kNeedsX, x), like(needs & kNeedsWeight, weight)};
+  const auto nothing = at::empty({0}, x.options());
+  return {needs & kNeedsX ? empty_of(x) : nothing,
+          needs & kNeedsWeight ? empty_of(weight) : nothing};
 }
 
 class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction> {

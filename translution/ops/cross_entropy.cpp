@@ -154,7 +154,7 @@ at::Tensor loss_backward_cpu(const at::Tensor& d, const at::Tensor& logits,
 
 at::Tensor loss_backward_meta(const at::Tensor&, const at::Tensor& logits, const at::Tensor&,
                               const at::Tensor&, double) {
-  return at::empty_symint(logits.sym_sizes(), logits.options());
+  return empty_of(logits);
 }
 
 std::tuple<at::Tensor, at::Tensor> call_loss(const at::Tensor& logits, const at::Tensor& target,

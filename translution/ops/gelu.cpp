@@ -25,9 +25,7 @@ at::Tensor gelu_cpu(const at::Tensor& x, bool tanh) {
                    x);
 }
 
-at::Tensor gelu_meta(const at::Tensor& x, bool) {
-  return at::empty_symint(x.sym_sizes(), x.options());
-}
+at::Tensor gelu_meta(const at::Tensor& x, bool) { return empty_of(x); }
 
 at::Tensor gelu_backward_portable(const at::Tensor& d, const at::Tensor& x, bool tanh) {
   return at::gelu_backward(d, x, gelu_kind(tanh));
@@ -42,9 +40,7 @@ at::Tensor gelu_backward_cpu(const at::Tensor& d, const at::Tensor& x, bool tanh
       x, d);
 }
 
-at::Tensor gelu_backward_meta(const at::Tensor&, const at::Tensor& x, bool) {
-  return at::empty_symint(x.sym_sizes(), x.options());
-}
+at::Tensor gelu_backward_meta(const at::Tensor&, const at::Tensor& x, bool) { return empty_of(x); }
 
 class GeluFunction : public torch::autograd::Function<GeluFunction> {
  public:

@@ -90,7 +90,7 @@ at::Tensor norm_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Ten
 at::Tensor norm_meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                      double) {
   check_norm(x, weight, bias);
-  return at::empty_symint(x.sym_sizes(), x.options());
+  return empty_of(x);
 }
 
 // All three at once: those that are not wanted cost little.
@@ -116,10 +116,7 @@ NormGradients norm_backward_cpu(const at::Tensor& d, const at::Tensor& x, const 
 
 NormGradients norm_backward_meta(const at::Tensor&, const at::Tensor& x, const at::Tensor& weight,
                                  double) {
-  const auto like = [](const at::Tensor& t) {
-    return at::empty_symint(t.sym_sizes(), t.options());
-  };
-  return {like(x), like(weight), like(weight)};
+  return {empty_of(x), empty_of(weight), empty_of(weight)};
 }
 
 class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {

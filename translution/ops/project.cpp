@@ -140,12 +140,9 @@ Tensors project_backward_cpu(const OptionalTensorList& d, const at::Tensor& x,
 Tensors project_backward_meta(const OptionalTensorList&, const at::Tensor& x,
                               at::TensorList weights, bool, int64_t needs) {
   Tensors grads(1 + weights.size(), at::empty({0}, x.options()));
-  const auto like = [](const at::Tensor& t) {
-    return at::empty_symint(t.sym_sizes(), t.options());
-  };
-  if (needs & kNeedsInput) grads[0] = like(x);
+  if (needs & kNeedsInput) grads[0] = empty_of(x);
   for (size_t w = 0; w < weights.size(); ++w)
-    if (needs & needs_weight(w)) grads[1 + w] = like(weights[w]);
+    if (needs & needs_weight(w)) grads[1 + w] = empty_of(weights[w]);
   return grads;
 }
 

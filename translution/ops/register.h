@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <string>
@@ -28,6 +29,11 @@ class Op<Result(Arguments...)> {
  private:
   c10::TypedOperatorHandle<Result(Arguments...)> handle_;
 };
+
+/// A tensor of the same shape and type, contiguous and without contents: what Meta gives.
+inline at::Tensor empty_of(const at::Tensor& x) {
+  return at::empty_symint(x.sym_sizes(), x.options());
+}
 
 /// What an op consists of. All have the signature of the schema.
 template <typename Function>

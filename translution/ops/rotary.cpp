@@ -51,7 +51,7 @@ at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_
 
 at::Tensor rotary_meta(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   check_rotary(x, angles, heads);
-  return at::empty_symint(x.sym_sizes(), x.options());
+  return empty_of(x);
 }
 
 // The gradient of a rotation is the rotation back, so only the angles are kept.
