@@ -5,7 +5,7 @@ namespace translution::kernels {
 template <>
 const RowOps<float>& row_ops<float>(Isa isa) {
 #ifdef TRANSLUTION_X86
-  if (isa == Isa::avx512) return row_ops_avx512_float();
+  if (isa >= Isa::avx512) return row_ops_avx512_float();
   if (isa == Isa::avx2) return row_ops_avx2_float();
 #endif
   (void)isa;
@@ -15,7 +15,7 @@ const RowOps<float>& row_ops<float>(Isa isa) {
 template <>
 const RowOps<double>& row_ops<double>(Isa isa) {
 #ifdef TRANSLUTION_X86
-  if (isa == Isa::avx512) return row_ops_avx512_double();
+  if (isa >= Isa::avx512) return row_ops_avx512_double();
   if (isa == Isa::avx2) return row_ops_avx2_double();
 #endif
   (void)isa;
