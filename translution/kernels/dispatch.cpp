@@ -22,4 +22,19 @@ const RowOps<double>& row_ops<double>(Isa isa) {
   return row_ops_scalar_double();
 }
 
+const Bf16RowOps& bf16_row_ops(Isa isa) {
+#ifdef TRANSLUTION_X86
+  if (isa >= Isa::avx512_bf16) return bf16_row_ops_avx512_bf16();
+  if (isa == Isa::avx512) return bf16_row_ops_avx512();
+  if (isa == Isa::avx2) return bf16_row_ops_avx2();
+#endif
+  (void)isa;
+  return bf16_row_ops_scalar();
+}
+
+const Bf16RowOps& bf16_row_ops() {
+  static const Bf16RowOps& ops = bf16_row_ops(chosen_isa());
+  return ops;
+}
+
 }  // namespace translution::kernels

@@ -1,0 +1,208 @@
+// Rounding to bfloat16 and packing, written once on GCC vectors and compiled under each instruction
+// set's flags by isa_*.cpp, as row_ops-inl.h is.
+
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
+#include <cstring>
+
+#include "translution/kernels/bf16.h"
+#include "translution/kernels/row_ops-inl.h"
+
+namespace translution::kernels {
+namespace {
+
+constexpr int64_t kPairs = kTileDepth / 2;  // rows of a packed tile
+constexpr uint32_t kUpperHalf = 0xFFFF0000;
+
+// Numbers as 32-bit words with bfloat16 in the upper half, or pairs of bfloat16.
+struct Words {
+  typedef uint32_t Type __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
+  static constexpr int64_t kLanes = TRANSLUTION_VECTOR_BYTES / sizeof(uint32_t);
+
+  static Type load(const void* p) {
+    Type words;
+    std::memcpy(&words, p, sizeof words);
+    return words;
+  }
+  static void store(void* p, Type words) { std::memcpy(p, &words, sizeof words); }
+};
+static_assert(kTileColumns % Words::kLanes == 0 && kPairs == kTileColumns);
+
+typedef int32_t SignedWords __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
+typedef uint16_t Halves __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES / 2)));
+
+// One rule for all sets, that of the instruction vcvtneps2bf16, which also treats denormals as 0.
+inline Words::Type rounded(Words::Type x) {
+  const SignedWords magnitude = (SignedWords)(x & 0x7FFFFFFFu);
+  const auto nearest = x + 0x7FFFu + ((x >> 16) & 1u);
+  const auto quiet_nan = x | 0x00400000u, zero = x & 0x80000000u;
+  auto result = magnitude > 0x7F800000 ? quiet_nan : nearest;
+  result = magnitude < 0x00800000 ? zero : result;
+  return result & kUpperHalf;
+}
+
+inline Words::Type load_words(const float* x) { return rounded(Words::load(x)); }
+
+inline Words::Type load_words(const Bf16* x) {
+  Halves halves;
+  std::memcpy(&halves, x, sizeof halves);
+  return __builtin_convertvector(halves, Words::Type) << 16;
+}
+
+// One vector of bfloat16.
+inline void round_vector(const float* x, Bf16* out) {
+#ifdef __AVX512BF16__  // 18 numbers in a nanosecond, 8 by integer operations
+  const auto halves = _mm512_cvtneps_pbh(_mm512_loadu_ps(x));
+#else
+  const Halves halves = __builtin_convertvector(load_words(x) >> 16, Halves);
+#endif
+  std::memcpy(out, &halves, sizeof halves);
+}
+
+void round_row(const float* x, int64_t count, Bf16* out) {
+  int64_t i = 0;
+  for (; i + Words::kLanes <= count; i += Words::kLanes) round_vector(x + i, out + i);
+  if (i == count) return;
+  float rest[Words::kLanes] = {};
+  Bf16 results[Words::kLanes];
+  std::memcpy(rest, x + i, (count - i) * sizeof *x);
+  round_vector(rest, results);
+  std::memcpy(out + i, results, (count - i) * sizeof *out);
+}
+
+void widen_row(const Bf16* x, int64_t count, float* out) {
+  int64_t i = 0;
+  for (; i + Words::kLanes <= count; i += Words::kLanes) Words::store(out + i, load_words(x + i));
+  for (; i < count; ++i) {
+    const uint32_t word = uint32_t{x[i].bits} << 16;
+    std::memcpy(out + i, &word, sizeof word);
+  }
+}
+
+// One row of a tile: each column's number of the `even` row, and above it that of the `odd` one.
+template <typename Source>
+void interleave_rows(const Source* even, const Source* odd, Bf16* out) {
+  for (int64_t c = 0; c < kTileColumns; c += Words::kLanes)
+    Words::store(out + 2 * c, load_words(even + c) >> 16 | load_words(odd + c));
+}
+
+#ifdef __AVX512BF16__
+inline void interleave_rows(const float* even, const float* odd, Bf16* out) {
+  const auto halves =
+      reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(odd), _mm512_loadu_ps(even)));
+  const __m512i pairs = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  _mm512_storeu_si512(out, _mm512_permutexvar_epi16(pairs, halves));
+}
+#endif
+
+// The same where columns or the odd row are missing: zeros stand for them.
+template <typename Source>
+void interleave_edge(const Source* even, const Source* odd, int64_t columns, Bf16* out) {
+  Source rows[2][kTileColumns] = {};
+  std::memcpy(rows[0], even, columns * sizeof(Source));
+  if (odd != nullptr) std::memcpy(rows[1], odd, columns * sizeof(Source));
+  interleave_rows(rows[0], rows[1], out);
+}
+
+// Row by row, since the matrix may come from memory; what is written are whole cache lines.
+template <typename Source>
+void pack_rows(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out) {
+  const int64_t padded = (k + kTileDepth - 1) / kTileDepth * kTileDepth;
+  for (int64_t row = 0; row < padded; row += 2)
+    for (int64_t c = 0; c < n; c += kTileColumns) {
+      Bf16* const to = out + c * padded + row * kTileColumns;
+      const Source *const even = w + row * ldw + c, *const odd = even + ldw;
+      const int64_t columns = n - c < kTileColumns ? n - c : kTileColumns;
+      if (row >= k)
+        std::memset(to, 0, 2 * kTileColumns * sizeof *to);
+      else if (row + 1 == k || columns < kTileColumns)
+        interleave_edge(even, row + 1 < k ? odd : nullptr, columns, to);
+      else
+        interleave_rows(even, odd, to);
+    }
+}
+
+// The transpose of a tile's pairs [16,16], in squares of vectors. Rows of `out` are ldout apart.
+void transpose_pairs(const Bf16* x, Bf16* out, int64_t ldout) {
+  constexpr int64_t n = Words::kLanes;
+  for (int64_t r = 0; r < kPairs; r += n)
+    for (int64_t c = 0; c < kPairs; c += n) {
+      Words::Type square[n];
+      for (int64_t i = 0; i < n; ++i) square[i] = Words::load(x + (r + i) * kTileDepth + 2 * c);
+      transpose_square<Words>(square);
+      for (int64_t i = 0; i < n; ++i) Words::store(out + (c + i) * ldout + 2 * r, square[i]);
+    }
+}
+
+inline void copy_row(const float* x, int64_t count, Bf16* out) { round_row(x, count, out); }
+inline void copy_row(const Bf16* x, int64_t count, Bf16* out) {
+  std::memcpy(out, x, count * sizeof *x);
+}
+
+// 16 rows of w, 32 numbers each, are a tile once their pairs are transposed.
+template <typename Source>
+void pack_columns(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out) {
+  for (int64_t c = 0; c < n; c += kTileColumns)
+    for (int64_t row = 0; row < k; row += kTileDepth, out += kTileSize) {
+      const Source* const from = w + c * ldw + row;
+      Bf16 lines[kTileSize];
+      if (k - row >= kTileDepth && n - c >= kTileColumns) {
+        for (int64_t i = 0; i < kTileColumns; ++i)  // a constant length, for speed
+          copy_row(from + i * ldw, kTileDepth, lines + i * kTileDepth);
+      } else {
+        std::memset(lines, 0, sizeof lines);
+        for (int64_t i = 0; i < kTileColumns && c + i < n; ++i)
+          copy_row(from + i * ldw, k - row < kTileDepth ? k - row : kTileDepth,
+                   lines + i * kTileDepth);
+      }
+      transpose_pairs(lines, out, kTileDepth);
+    }
+}
+
+// A tile of x's pairs of rows, transposed, has 16 rows of the result.
+void transpose_bf16(const Bf16* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
+                    int64_t ldout) {
+  for (int64_t c = 0; c < cols; c += kTileColumns)
+    for (int64_t r = 0; r < rows; r += kTileDepth) {
+      const Bf16* const from = x + r * ldx + c;
+      Bf16* const to = out + c * ldout + r;
+      const int64_t height = rows - r < kTileDepth ? rows - r : kTileDepth;
+      const int64_t width = cols - c < kTileColumns ? cols - c : kTileColumns;
+      Bf16 tile[kTileSize], turned[kTileSize];
+      if (height == kTileDepth && width == kTileColumns) {
+        for (int64_t i = 0; i < kTileDepth; i += 2)
+          interleave_rows(from + i * ldx, from + (i + 1) * ldx, tile + i * kTileColumns);
+        transpose_pairs(tile, to, ldout);
+        continue;
+      }
+      pack_rows(from, ldx, height, width, tile);
+      transpose_pairs(tile, turned, kTileDepth);
+      for (int64_t i = 0; i < width; ++i)
+        std::memcpy(to + i * ldout, turned + i * kTileDepth, kTileDepth * sizeof *out);
+    }
+}
+
+void unpack(const Bf16* tiles, int64_t column_stride, int64_t k, int64_t n, float* out,
+            int64_t ldout) {
+  for (int64_t c = 0; c < n; c += kTileColumns, tiles += column_stride)
+    for (int64_t row = 0; row < k; ++row) {
+      const Bf16* const pairs = tiles + row / 2 * kTileDepth;
+      const int64_t width = n - c < kTileColumns ? n - c : kTileColumns;
+      uint32_t words[kTileColumns];
+      for (int64_t i = 0; i < kTileColumns; i += Words::kLanes) {
+        const auto pair = Words::load(pairs + 2 * i);
+        Words::store(words + i, row % 2 ? pair & kUpperHalf : pair << 16);
+      }
+      std::memcpy(out + row * ldout + c, words, width * sizeof *out);
+    }
+}
+
+constexpr Bf16RowOps kBf16Ops{
+    round_row,           widen_row,          pack_rows<float>, pack_rows<Bf16>,
+    pack_columns<float>, pack_columns<Bf16>, transpose_bf16,   unpack};
+
+}  // namespace
+}  // namespace translution::kernels
