@@ -169,6 +169,10 @@ Bf16Products::~Bf16Products() {
   count_gemm_flops(flops_);
 }
 
+// 64 rows of 192 columns are 48 KB. Without products of its own the machine unpacks B for each
+// call, which 256 rows make up for.
+int64_t Bf16Products::rows_at_once() const { return machine_->is_plain() ? kMostRows : 64; }
+
 void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b,
                             bool accumulate, float* c, int64_t ldc) {
   if (b.n == 0) return;

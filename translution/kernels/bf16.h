@@ -78,6 +78,10 @@ class Bf16Products {
   Bf16Products(const Bf16Products&) = delete;
   Bf16Products& operator=(const Bf16Products&) = delete;
 
+  /// How many rows to multiply at a time if the result is consumed at once, from a buffer that
+  /// stays in the cache.
+  int64_t rows_at_once() const;
+
   /// C [m, b.n] = A [m, b.k] B, added to what C holds if `accumulate`.
   void multiply(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, bool accumulate,
                 float* c, int64_t ldc);
