@@ -1,7 +1,9 @@
 // Products of bfloat16 beside SGEMM on one thread: the best of many short bursts that take turns,
 // so that the ratio of two columns holds on a machine that others use, too.
 //
-//   bench_bf16 [products|gradients|scores|rows]   one table, or all
+//   bench_bf16 [products|gradients|scores|rows] [--quick]
+//
+// One table, or all. --quick checks that they can be made, and measures little.
 
 #include <omp.h>
 
@@ -22,11 +24,16 @@
 namespace translution::kernels {
 namespace {
 
-constexpr int kBursts = 20;
 constexpr double kBurstSeconds = 0.002;
-constexpr int64_t kManyBytes = int64_t{64} << 20;  // of packed matrices: more than the caches hold
-constexpr int64_t kWidths[] = {192, 384, 768};
-constexpr int64_t kRows[] = {4, 16, 64, 128, 448, 1792};
+
+struct Settings {
+  int bursts = 20;
+  int64_t many_bytes = int64_t{64} << 20;  // of packed matrices: more than the caches hold
+  std::vector<int64_t> widths = {192, 384, 768};
+  std::vector<int64_t> rows = {4, 16, 64, 128, 448, 1792};
+  std::vector<int64_t> rows_of_scores = {64, 448, 1792};
+};
+Settings settings;
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -47,7 +54,7 @@ double burst(const Work& work, int64_t& call) {
 std::vector<double> best_seconds(const std::vector<Work>& works) {
   std::vector<double> best(works.size(), INFINITY);
   int64_t call = 0;
-  for (int round = 0; round < kBursts; ++round)
+  for (int round = 0; round < settings.bursts; ++round)
     for (size_t i = 0; i < works.size(); ++i) best[i] = std::min(best[i], burst(works[i], call));
   return best;
 }
@@ -87,7 +94,7 @@ class PackedMatrices {
   std::unique_ptr<Bf16, Free> tiles_;
 };
 
-int64_t matrices(int64_t C, bool many) { return many ? kManyBytes / (2 * C * C) : 1; }
+int64_t matrices(int64_t C, bool many) { return many ? settings.many_bytes / (2 * C * C) : 1; }
 
 // One level for each way to multiply: below avx512_bf16 all sets do the same.
 std::vector<Isa> levels() {
@@ -176,15 +183,18 @@ void time_gradients(int64_t C, int64_t rows, bool many) {
 
 void table(const char* title, void (*time)(int64_t, int64_t, bool)) {
   print_head(title);
-  for (const int64_t C : kWidths)
-    for (const int64_t rows : kRows)
+  for (const int64_t C : settings.widths)
+    for (const int64_t rows : settings.rows)
       for (const bool many : {false, true}) time(C, rows, many);
 }
 
-// The scores of a chunk and the encodings that are kept: q and k of all rows, their dot products by
-// head, and both rounded. In blocks of rows, so that what is made is read while it is in the cache.
+// The scores of a chunk and the encodings that are kept: q and k, their dot products by head, and
+// both rounded. In blocks of rows, or of one head, so that what is made is read while it is in the
+// cache.
 class Scores {
  public:
+  static constexpr int64_t C = 192, H = 3;
+
   Scores(int64_t rows, bool keep)
       : rows_(rows),
         keep_(keep),
@@ -194,26 +204,33 @@ class Scores {
         kept_(2 * x_.size()),
         scores_(static_cast<size_t>(rows * H)) {}
 
-  void run(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk, int64_t block) {
-    for (int64_t row = 0; row < rows_; row += block) {
-      const int64_t count = std::min(block, rows_ - row);
-      products.multiply(count, x_.data() + row * C, C, wq, false, q_.data(), C);
-      products.multiply(count, x_.data() + row * C, C, wk, false, k_.data(), C);
-      row_ops<float>().heads.dots(q_.data(), k_.data(), count, H, C / H, 1, &scores_[row * H]);
-      if (!keep_) continue;
-      bf16_row_ops().round(q_.data(), count * C, kept_.data() + row * C);
-      bf16_row_ops().round(k_.data(), count * C, kept_.data() + (rows_ + row) * C);
-    }
-  }
-
   void only_products(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk) {
     products.multiply(rows_, x_.data(), C, wq, false, q_.data(), C);
     products.multiply(rows_, x_.data(), C, wk, false, k_.data(), C);
   }
 
-  static constexpr int64_t C = 192, H = 3;
+  void run(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk, int64_t most,
+           int64_t heads) {
+    const int64_t width = C / H * heads;
+    for (int64_t row = 0; row < rows_; row += most)
+      for (int64_t h = 0; h < H; h += heads)
+        block(products, wq.columns(h * C / H, width), wk.columns(h * C / H, width), row,
+              std::min(most, rows_ - row), h, heads);
+  }
 
  private:
+  void block(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk, int64_t row,
+             int64_t count, int64_t h, int64_t heads) {
+    products.multiply(count, x_.data() + row * C, C, wq, false, q_.data(), wq.n);
+    products.multiply(count, x_.data() + row * C, C, wk, false, k_.data(), wk.n);
+    row_ops<float>().heads.dots(q_.data(), k_.data(), count, heads, C / H, 1,
+                                scores_.data() + h * rows_ + row * heads);
+    if (!keep_) return;
+    Bf16* const to = kept_.data() + h * C / H * rows_ + row * wq.n;
+    bf16_row_ops().round(q_.data(), count * wq.n, to);
+    bf16_row_ops().round(k_.data(), count * wq.n, to + rows_ * C);
+  }
+
   const int64_t rows_;
   const bool keep_;
   std::vector<Bf16> x_;
@@ -223,7 +240,7 @@ class Scores {
 };
 
 void time_scores(int64_t rows, bool keep) {
-  constexpr int64_t C = Scores::C, kBlocks[] = {16, 32, 64, 128, 256};
+  constexpr int64_t C = Scores::C;
   const int64_t count = matrices(C, true);
   const PackedMatrices packed(numbers(C * C * count), C, count);
   Scores scores(rows, keep);
@@ -231,24 +248,24 @@ void time_scores(int64_t rows, bool keep) {
   std::vector<Work> works = {[&](int64_t call) {
     scores.only_products(products, packed[2 * call], packed[2 * call + 1]);
   }};
-  for (const int64_t block : kBlocks)
-    works.push_back([&, block](int64_t call) {
-      scores.run(products, packed[2 * call], packed[2 * call + 1], block);
-    });
-  works.push_back(
-      [&](int64_t call) { scores.run(products, packed[2 * call], packed[2 * call + 1], rows); });
+  for (const int64_t heads : {Scores::H, int64_t{1}})
+    for (const int64_t most : {int64_t{16}, int64_t{32}, int64_t{64}, int64_t{256}, rows})
+      works.push_back([&, heads, most](int64_t call) {
+        scores.run(products, packed[2 * call], packed[2 * call + 1], most, heads);
+      });
   std::printf("%6d%6s", static_cast<int>(rows), keep ? "yes" : "no");
   for (const double time : best_seconds(works))
     std::printf("%9.0f", 4e-9 * static_cast<double>(rows * C * C) / time);
   std::printf("\n");
+  std::fflush(stdout);
 }
 
 void table_of_scores() {
   std::printf(
-      "\nProducts for q and k with dot products by head, by rows at a time, %s, GFLOP/s\n"
-      "  rows  kept products       16       32       64      128      256      all\n",
+      "\nq = X Wq, k = X Wk and their dot products, so many rows at a time, %s, GFLOP/s\n"
+      "  rows  kept products       16       32       64      256      all   then by head\n",
       name_of(kIsas, chosen_isa()));
-  for (const int64_t rows : {64, 448, 1792})
+  for (const int64_t rows : settings.rows_of_scores)
     for (const bool keep : {false, true}) time_scores(rows, keep);
 }
 
@@ -279,7 +296,13 @@ void table_of_rows() {
   std::printf("\n");
 }
 
-void run(const std::string& what) {
+void run(std::vector<std::string> arguments) {
+  const auto quick = std::find(arguments.begin(), arguments.end(), "--quick");
+  if (quick != arguments.end()) {
+    settings = {1, int64_t{1} << 20, {192}, {4}, {64}};
+    arguments.erase(quick);
+  }
+  const std::string what = arguments.empty() ? "" : arguments[0];
   const bool all = what.empty();
   if (all || what == "products") table("Y = X W", time_products);
   if (all || what == "gradients") table("dW += X^T dY", time_gradients);
@@ -292,5 +315,5 @@ void run(const std::string& what) {
 
 int main(int argc, char** argv) {
   omp_set_num_threads(1);
-  translution::kernels::run(argc > 1 ? argv[1] : "");
+  translution::kernels::run({argv + 1, argv + argc});
 }
