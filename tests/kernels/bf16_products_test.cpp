@@ -170,6 +170,32 @@ TEST(Bf16Products, OfARowDoNotDependOnTheOthers) {
   }
 }
 
+// vdpbf16ps is two FMAs, the second number of a pair first.
+float sum_of_pairs(const Bf16Matrix& a, const Bf16Matrix& b, int64_t row, int64_t column,
+                   int64_t k) {
+  float sum = 0;
+  for (int64_t i = 0; i < k; i += 2) {
+    if (i + 1 < k) sum = std::fma(a.at(row, i + 1), b.at(i + 1, column), sum);
+    sum = std::fma(a.at(row, i), b.at(i, column), sum);
+  }
+  return sum;
+}
+
+TEST(Bf16Products, AddPairByPairWithAvx512) {
+  if (available_isas().back() < Isa::avx512_bf16) GTEST_SKIP() << "no vdpbf16ps";
+  constexpr int64_t m = 37, k = 97, n = 72;
+  std::mt19937 random(10);
+  const Bf16Matrix a(m, k, 1, 1, Kind::normal, random), b(k, n, 0, 0, Kind::normal, random);
+  const auto tiles = b.packed(k);
+  Bf16Products products(Isa::avx512_bf16);
+  const auto c = multiplied(products, a, PackedMatrix(tiles.data(), k, n), m, m);
+  int64_t different = 0;
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t column = 0; column < n; ++column)
+      different += c[static_cast<size_t>(row * n + column)] != sum_of_pairs(a, b, row, column, k);
+  EXPECT_EQ(different, 0);
+}
+
 TEST(Bf16Products, OfPartsOfAMatrixAreThoseOfTheWhole) {
   constexpr int64_t m = 37, k = 96, n = 70;
   std::mt19937 random(4);

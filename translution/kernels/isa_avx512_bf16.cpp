@@ -11,10 +11,10 @@
 namespace translution::kernels {
 namespace {
 
-// 24 sums of 16 columns stay in registers, 4 more hold B and one A. On Zen 4, K = N = 192 and 448
-// rows: 6 x 4 makes 220 GFLOP/s, 8 x 3 217, 14 x 2 215 and 12 x 2 201; at K = N = 768 the wide
-// block is ahead, because it reads A less often (225, 172, 156 and 205). Broadcasting A in the
-// operand of vdpbf16ps saves a register and halves the speed (7 x 4: 100).
+// 24 sums of 16 columns stay in registers, 4 more hold B and one A. On Zen 4, 448 rows and K = N =
+// 192, 6 x 4 makes 220 GFLOP/s, 8 x 3 220, 14 x 2 218 and 12 x 2 201; 4 vectors are a head of 64
+// columns. Broadcasting A in the operand of vdpbf16ps saves a register and halves the speed (7 x 4:
+// 97).
 constexpr int64_t kMostRows = 6, kMostColumns = 4;
 
 inline __m512bh load_tile_row(const Bf16* b) {
