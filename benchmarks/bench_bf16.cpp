@@ -270,15 +270,15 @@ void table_of_scores() {
 }
 
 void table_of_rows() {
-  constexpr int64_t C = 192, rows = 448;
-  const auto x = numbers(rows * C);
+  constexpr int64_t C = 192, H = 3, rows = 448;
+  const auto x = numbers(rows * C), weight = numbers(rows * H);
   const auto x16 = rounded(x);
   std::vector<Bf16> out(x.size());
-  std::vector<float> wide(x.size());
-  std::printf("\nRounding and packing %d rows of %d, numbers in a nanosecond\n%13s", int{rows},
-              int{C}, "");
-  for (const char* name : {"round", "widen", "pack", "bf16", "transp.", "bf16", "turn"})
-    std::printf("%9s", name);
+  std::vector<float> wide(x.size()), dots(weight.size());
+  std::printf("\nRows in bfloat16, %d of %d, numbers in a nanosecond\n%13s", int{rows}, int{C}, "");
+  for (const char* name :
+       {"round", "widen", "pack", "bf16", "turned", "bf16", "X^T", "dots", "scale", "add"})
+    std::printf("%8s", name);
   for (const Isa isa : available_isas()) {
     const Bf16RowOps& ops = bf16_row_ops(isa);
     const std::vector<Work> works = {
@@ -288,10 +288,15 @@ void table_of_rows() {
         [&](int64_t) { ops.pack_bf16(x16.data(), C, rows, C, out.data()); },
         [&](int64_t) { ops.pack_transposed(x.data(), C, C, rows, out.data()); },
         [&](int64_t) { ops.pack_transposed_bf16(x16.data(), C, C, rows, out.data()); },
-        [&](int64_t) { ops.transpose(x16.data(), C, rows, C, out.data(), rows); }};
+        [&](int64_t) { ops.transpose(x16.data(), C, rows, C, out.data(), rows); },
+        [&](int64_t) { ops.heads.dots(x.data(), x16.data(), rows, H, C / H, dots.data()); },
+        [&](int64_t) { ops.heads.scale(weight.data(), x16.data(), rows, H, C / H, out.data()); },
+        [&](int64_t) {
+          ops.heads.add_scaled(weight.data(), x16.data(), rows, H, C / H, wide.data());
+        }};
     std::printf("\n%13s", name_of(kIsas, isa));
     for (const double time : best_seconds(works))
-      std::printf("%9.1f", 1e-9 * static_cast<double>(rows * C) / time);
+      std::printf("%8.1f", 1e-9 * static_cast<double>(rows * C) / time);
   }
   std::printf("\n");
 }

@@ -49,20 +49,21 @@ class Room {
   int64_t size_ = 0;
 };
 
+#ifdef TRANSLUTION_X86
 // Objects on one thread may overlap: the last one releases its tiles.
 thread_local int users_of_tiles = 0;
 
 void use_tiles() {
-#ifdef TRANSLUTION_X86
   if (users_of_tiles++ == 0) configure_tiles();
-#endif
 }
 
 void leave_tiles() {
-#ifdef TRANSLUTION_X86
   if (--users_of_tiles == 0) release_tiles();
-#endif
 }
+#else
+void use_tiles() {}
+void leave_tiles() {}
+#endif
 
 }  // namespace
 

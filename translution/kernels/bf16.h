@@ -16,8 +16,27 @@ struct Bf16 {
 /// of two neighbours in a column: an operand of the tile instructions, and of vdpbf16ps row by row.
 constexpr int64_t kTileDepth = 32, kTileColumns = 16, kTileSize = kTileDepth * kTileColumns;
 
-/// Rounding and packing. Compiled once for every instruction set, with the same bits on all.
+/// HeadOps of row_ops.h where rows are bfloat16: rows [rows,heads,width], weights [rows,heads].
+struct Bf16HeadOps {
+  /// out[r,h] = a[r,h,:] . b[r,h,:]
+  void (*dots)(const float* a, const Bf16* b, int64_t rows, int64_t heads, int64_t width,
+               float* out);
+  /// out[r,h,:] = weight[r,h] * x[r,h,:], rounded
+  void (*scale)(const float* weight, const Bf16* x, int64_t rows, int64_t heads, int64_t width,
+                Bf16* out);
+  /// out[r,h,:] += weight[r,h] * x[r,h,:]
+  void (*add_scaled)(const float* weight, const Bf16* x, int64_t rows, int64_t heads, int64_t width,
+                     float* out);
+};
+
+/// What is done to rows between the products. Compiled once for every instruction set. Rounding and
+/// packing give the same bits on all.
 struct Bf16RowOps {
+  Bf16HeadOps heads;
+  /// One head's part of a value gradient: dot[r*heads] = u[r,:] . x[r,:] and
+  /// out[r,:] += weight[r*heads] * u[r,:], in one pass over u.
+  void (*dot_and_add)(const float* u, const Bf16* x, const float* weight, int64_t rows,
+                      int64_t heads, int64_t channels, float* dot, float* out);
   /// out[i] = x[i], rounded to nearest, ties to even. A denormal becomes 0 of its sign, and a NaN
   /// stays a quiet one: the rule of vcvtneps2bf16.
   void (*round)(const float* x, int64_t count, Bf16* out);

@@ -1,75 +1,19 @@
 // Rounding to bfloat16 and packing, written once on GCC vectors and compiled under each instruction
 // set's flags by isa_*.cpp, as row_ops-inl.h is.
 
-#ifdef __AVX512BW__
-#include <immintrin.h>
-#endif
-
-#include <cstring>
-
-#include "translution/kernels/bf16.h"
-#include "translution/kernels/row_ops-inl.h"
+#include "translution/kernels/bf16_heads-inl.h"
 
 namespace translution::kernels {
 namespace {
 
 constexpr int64_t kPairs = kTileDepth / 2;  // rows of a packed tile
-constexpr uint32_t kUpperHalf = 0xFFFF0000;
-
-// Numbers as 32-bit words with bfloat16 in the upper half, or pairs of bfloat16.
-struct Words {
-  typedef uint32_t Type __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
-  static constexpr int64_t kLanes = TRANSLUTION_VECTOR_BYTES / sizeof(uint32_t);
-
-  static Type load(const void* p) {
-    Type words;
-    std::memcpy(&words, p, sizeof words);
-    return words;
-  }
-  static void store(void* p, Type words) { std::memcpy(p, &words, sizeof words); }
-};
 static_assert(kTileColumns % Words::kLanes == 0 && kPairs == kTileColumns);
-
-typedef int32_t SignedWords __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
-typedef uint16_t Halves __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES / 2)));
-
-// One rule for all sets, that of the instruction vcvtneps2bf16, which also treats denormals as 0.
-inline Words::Type rounded(Words::Type x) {
-  const SignedWords magnitude = (SignedWords)(x & 0x7FFFFFFFu);
-  const auto nearest = x + 0x7FFFu + ((x >> 16) & 1u);
-  const auto quiet_nan = x | 0x00400000u, zero = x & 0x80000000u;
-  auto result = magnitude > 0x7F800000 ? quiet_nan : nearest;
-  result = magnitude < 0x00800000 ? zero : result;
-  return result & kUpperHalf;
-}
-
-inline Words::Type load_words(const float* x) { return rounded(Words::load(x)); }
-
-inline Words::Type load_words(const Bf16* x) {
-  Halves halves;
-  std::memcpy(&halves, x, sizeof halves);
-  return __builtin_convertvector(halves, Words::Type) << 16;
-}
-
-// One vector of bfloat16.
-inline void round_vector(const float* x, Bf16* out) {
-#ifdef __AVX512BF16__  // 18 numbers in a nanosecond, 8 by integer operations
-  const auto halves = _mm512_cvtneps_pbh(_mm512_loadu_ps(x));
-#else
-  const Halves halves = __builtin_convertvector(load_words(x) >> 16, Halves);
-#endif
-  std::memcpy(out, &halves, sizeof halves);
-}
 
 void round_row(const float* x, int64_t count, Bf16* out) {
   int64_t i = 0;
-  for (; i + Words::kLanes <= count; i += Words::kLanes) round_vector(x + i, out + i);
-  if (i == count) return;
-  float rest[Words::kLanes] = {};
-  Bf16 results[Words::kLanes];
-  std::memcpy(rest, x + i, (count - i) * sizeof *x);
-  round_vector(rest, results);
-  std::memcpy(out + i, results, (count - i) * sizeof *out);
+  for (; i + Words::kLanes <= count; i += Words::kLanes)
+    round_vector(Vector<float>::load(x + i), out + i);
+  if (i < count) round_first(load_first_floats(x + i, count - i), count - i, out + i);
 }
 
 void widen_row(const Bf16* x, int64_t count, float* out) {
@@ -95,27 +39,6 @@ inline void interleave_rows(const float* even, const float* odd, Bf16* out) {
   const __m512i pairs = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   _mm512_storeu_si512(out, _mm512_permutexvar_epi16(pairs, halves));
-}
-#endif
-
-// The first `count` numbers, and zeros. The gradient of a matrix of 24 x 24 from 448 rows makes 97
-// GFLOP/s with masked loads, 56 with copies.
-#ifdef __AVX512BW__
-inline Words::Type load_first(const float* x, int64_t count) {
-  return rounded((Words::Type)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), x));
-}
-
-inline Words::Type load_first(const Bf16* x, int64_t count) {
-  const auto halves =
-      (Halves)_mm256_maskz_loadu_epi16(static_cast<__mmask16>((1u << count) - 1), x);
-  return __builtin_convertvector(halves, Words::Type) << 16;
-}
-#else
-template <typename Source>
-Words::Type load_first(const Source* x, int64_t count) {
-  Source numbers[Words::kLanes] = {};
-  std::memcpy(numbers, x, count * sizeof *x);
-  return load_words(numbers);
 }
 #endif
 
@@ -223,9 +146,16 @@ void unpack(const Bf16* tiles, int64_t column_stride, int64_t k, int64_t n, floa
     }
 }
 
-constexpr Bf16RowOps kBf16Ops{
-    round_row,           widen_row,          pack_rows<float>, pack_rows<Bf16>,
-    pack_columns<float>, pack_columns<Bf16>, transpose_bf16,   unpack};
+constexpr Bf16RowOps kBf16Ops{{bf16_head_dots, scale_bf16_heads, add_scaled_bf16_heads},
+                              dot_and_add_bf16,
+                              round_row,
+                              widen_row,
+                              pack_rows<float>,
+                              pack_rows<Bf16>,
+                              pack_columns<float>,
+                              pack_columns<Bf16>,
+                              transpose_bf16,
+                              unpack};
 
 }  // namespace
 }  // namespace translution::kernels
