@@ -14,13 +14,18 @@ constexpr const char* kMissing = "the processor does not have it";
 
 bool uses_amx(const InstructionSets& sets) { return sets.onednn.find("amx") != std::string::npos; }
 
-std::string why_no_amx(const InstructionSets& sets) {
-  if (sets.amx == Amx::absent) return kMissing;
+std::string why_missing(const InstructionSets& sets, Isa isa) {
+  if (isa != Isa::amx || sets.amx == Amx::absent) return kMissing;
   if (sets.amx == Amx::disabled) return "the operating system does not enable it";
+  return sets.available.back() == Isa::avx512_bf16 ? "the operating system does not grant it"
+                                                   : "it needs avx512_bf16";
+}
+
+std::string why_onednn_has_no_amx(const InstructionSets& sets) {
   if (!sets.users_onednn_limit.empty()) return sets.users_onednn_limit;
-  if (sets.amx == Amx::hidden)
-    return "CPUID shows it but hides leaf 0x1D, so its tiles cannot be configured";
-  return sets.onednn.empty() ? "this build has no oneDNN" : "oneDNN does not use it";
+  return sets.amx == Amx::hidden
+             ? "CPUID hides leaf 0x1D, which oneDNN needs to configure the tiles"
+             : "this version does not use it";
 }
 
 std::vector<std::string> unused(const InstructionSets& sets) {
@@ -28,12 +33,19 @@ std::vector<std::string> unused(const InstructionSets& sets) {
   for (const auto& isa : kIsas) {
     if (isa.value <= sets.chosen) continue;
     const bool has = std::count(sets.available.begin(), sets.available.end(), isa.value) > 0;
-    lines.push_back(fmt::format(
-        "{} ({})", isa.name,
-        has ? fmt::format("TRANSLUTION_ISA={}", name_of(kIsas, sets.chosen)) : kMissing));
+    lines.push_back(fmt::format("not used: {} ({})", isa.name,
+                                has ? fmt::format("TRANSLUTION_ISA={}", name_of(kIsas, sets.chosen))
+                                    : why_missing(sets, isa.value)));
   }
-  if (!uses_amx(sets)) lines.push_back(fmt::format("amx ({})", why_no_amx(sets)));
+  const bool has_tiles = sets.amx == Amx::hidden || sets.amx == Amx::usable;
+  if (has_tiles && !sets.onednn.empty() && !uses_amx(sets))
+    lines.push_back(fmt::format("not used by oneDNN: amx ({})", why_onednn_has_no_amx(sets)));
   return lines;
+}
+
+const char* bf16_products(Isa chosen) {
+  return chosen < Isa::avx512_bf16 ? "rounded operands, multiplied in float32"
+                                   : name_of(kIsas, chosen);
 }
 
 }  // namespace
@@ -44,14 +56,15 @@ InstructionSets instruction_sets() {
 }
 
 std::string describe(const InstructionSets& sets) {
-  std::string text = fmt::format("row operations: {}\nmatrix products: {}{}\n",
-                                 name_of(kIsas, sets.chosen), kernels::gemm_libraries(),
-                                 sets.onednn.empty() ? "" : ", oneDNN up to " + sets.onednn);
-  for (const auto& line : unused(sets)) text += "not used: " + line + "\n";
+  std::string text = fmt::format(
+      "row operations: {}\nmatrix products: {}{}\nbfloat16 products: {}\n",
+      name_of(kIsas, std::min(sets.chosen, Isa::avx512)), kernels::gemm_libraries(),
+      sets.onednn.empty() ? "" : ", oneDNN up to " + sets.onednn, bf16_products(sets.chosen));
+  for (const auto& line : unused(sets)) text += line + "\n";
   if (uses_amx(sets) && sets.amx == Amx::hidden)
     text +=
-        "warning: CPUID hides the tiles of amx (leaf 0x1D), and products of bfloat16 end in an "
-        "illegal instruction; unset " +
+        "warning: CPUID hides the tiles of amx (leaf 0x1D), and products of bfloat16 in oneDNN end "
+        "in an illegal instruction; unset " +
         sets.users_onednn_limit + "\n";
   return text;
 }

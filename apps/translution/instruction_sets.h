@@ -9,10 +9,10 @@ namespace translution::cli {
 
 /// What decides which instruction sets are used.
 struct InstructionSets {
-  std::vector<Isa> available;  ///< weakest first
-  Isa chosen = Isa::scalar;    ///< for row operations
-  std::string onednn;          ///< the most that oneDNN uses; empty in a build without it
-  Amx amx = Amx::absent;
+  std::vector<Isa> available;      ///< weakest first
+  Isa chosen = Isa::scalar;        ///< the most that our kernels use
+  std::string onednn;              ///< the most that oneDNN uses; empty in a build without it
+  Amx amx = Amx::absent;           ///< for oneDNN
   std::string users_onednn_limit;  ///< "ONEDNN_MAX_CPU_ISA=AVX2", or empty
 };
 

@@ -9,30 +9,43 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::vector<Isa> kAll = {Isa::scalar, Isa::avx2, Isa::avx512};
+const std::vector<Isa> kAll = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
+const std::vector<Isa> kAllButAmx(kAll.begin(), kAll.end() - 1);
 
 TEST(InstructionSets, SayWhyAmxIsNotUsed) {
-  const auto why = [](Amx amx, const std::string& users = "") {
-    return describe({kAll, Isa::avx512, "avx512_core_bf16", amx, users});
+  const auto why = [](Amx amx) {
+    return describe({kAllButAmx, Isa::avx512_bf16, "avx512_core_bf16", amx, ""});
   };
   EXPECT_THAT(why(Amx::absent), HasSubstr("not used: amx (the processor does not have it)\n"));
   EXPECT_THAT(why(Amx::disabled), HasSubstr("not used: amx (the operating system does not enable"));
-  EXPECT_THAT(why(Amx::hidden), HasSubstr("not used: amx (CPUID shows it but hides leaf 0x1D"));
+  EXPECT_THAT(why(Amx::hidden), HasSubstr("not used: amx (the operating system does not grant it"));
+  EXPECT_THAT(describe({{Isa::scalar}, Isa::scalar, "", Amx::usable, ""}),
+              HasSubstr("not used: amx (it needs avx512_bf16)\n"));
+}
+
+TEST(InstructionSets, SayWhyOnednnDoesNotUseAmx) {
+  const auto why = [](Amx amx, const std::string& users = "") {
+    return describe({kAll, Isa::amx, "avx512_core_bf16", amx, users});
+  };
+  EXPECT_THAT(why(Amx::hidden), HasSubstr("not used by oneDNN: amx (CPUID hides leaf 0x1D"));
   EXPECT_THAT(why(Amx::usable, "ONEDNN_MAX_CPU_ISA=AVX2"),
-              HasSubstr("not used: amx (ONEDNN_MAX_CPU_ISA=AVX2)\n"));
-  EXPECT_THAT(why(Amx::usable), HasSubstr("not used: amx (oneDNN does not use it)\n"));
+              HasSubstr("not used by oneDNN: amx (ONEDNN_MAX_CPU_ISA=AVX2)\n"));
+  EXPECT_THAT(why(Amx::usable), HasSubstr("not used by oneDNN: amx (this version does not use"));
+  EXPECT_THAT(describe({kAll, Isa::amx, "", Amx::hidden, ""}), Not(HasSubstr("oneDNN: amx")));
 }
 
 TEST(InstructionSets, SayThatAmxIsUsed) {
-  const auto text = describe({kAll, Isa::avx512, "avx512_core_amx", Amx::usable, ""});
+  const auto text = describe({kAll, Isa::amx, "avx512_core_amx", Amx::usable, ""});
+  EXPECT_THAT(text, HasSubstr("row operations: avx512\n"));
   EXPECT_THAT(text, HasSubstr("oneDNN up to avx512_core_amx\n"));
+  EXPECT_THAT(text, HasSubstr("bfloat16 products: amx\n"));
   EXPECT_THAT(text, Not(HasSubstr("not used")));
   EXPECT_THAT(text, Not(HasSubstr("warning")));
 }
 
 TEST(InstructionSets, WarnWhereTheUserAsksForHiddenTiles) {
   const auto text = describe(
-      {kAll, Isa::avx512, "avx512_core_amx", Amx::hidden, "ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX"});
+      {kAll, Isa::amx, "avx512_core_amx", Amx::hidden, "ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX"});
   EXPECT_THAT(text, HasSubstr("warning: CPUID hides the tiles of amx"));
   EXPECT_THAT(text, HasSubstr("unset ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX\n"));
 }
@@ -42,6 +55,7 @@ TEST(InstructionSets, SayWhatTheProcessorLacks) {
   EXPECT_THAT(text, HasSubstr("row operations: scalar\n"));
   EXPECT_THAT(text, HasSubstr("not used: avx2 (TRANSLUTION_ISA=scalar)\n"));
   EXPECT_THAT(text, HasSubstr("not used: avx512 (the processor does not have it)\n"));
+  EXPECT_THAT(text, HasSubstr("bfloat16 products: rounded operands, multiplied in float32\n"));
   EXPECT_THAT(text, Not(HasSubstr("oneDNN up to")));
 }
 

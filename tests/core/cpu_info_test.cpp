@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace translution {
 namespace {
 
@@ -56,15 +58,82 @@ TEST(AmxSupport, IsAbsentWithoutFeatures) {
   EXPECT_EQ(amx_support(info), Amx::absent);
 }
 
-TEST(AmxSupport, AgreesWithTheKernelAboutThisProcessor) {
+// /proc/cpuinfo, or nothing.
+std::string flags_of_the_kernel() {
   std::FILE* const file = std::fopen("/proc/cpuinfo", "r");
-  if (file == nullptr) GTEST_SKIP() << "no /proc/cpuinfo";
+  if (file == nullptr) return "";
   std::string text(1 << 16, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);
-  const bool shown = text.find(" amx_tile") != std::string::npos;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  return text.find(" " + word + " ") != std::string::npos;
+}
+
+TEST(AmxSupport, AgreesWithTheKernelAboutThisProcessor) {
+  const std::string text = flags_of_the_kernel();
+  if (text.empty()) GTEST_SKIP() << "no /proc/cpuinfo";
   const Amx amx = amx_support(read_tile_info());
-  EXPECT_EQ(amx == Amx::usable || amx == Amx::hidden, shown);
+  EXPECT_EQ(amx == Amx::usable || amx == Amx::hidden, has_word(text, "amx_tile"));
+}
+
+// A processor with everything, in a process that may use tiles.
+CpuInfo whole() {
+  CpuInfo info;
+  info.avx2 = info.avx512 = true;
+  info.more_features = 1u << 5;
+  info.tiles = sapphire_rapids();
+  info.tiles_granted = true;
+  return info;
+}
+
+Isa best(const CpuInfo& info) { return supported_isas(info).back(); }
+
+TEST(SupportedIsas, AreAllOnAWholeProcessor) {
+  const std::vector<Isa> all{Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
+  EXPECT_EQ(supported_isas(whole()), all);
+  EXPECT_EQ(supported_isas({}), std::vector<Isa>{Isa::scalar});
+}
+
+TEST(SupportedIsas, EndBeforeWhatIsMissing) {
+  CpuInfo info = whole();
+  info.avx2 = false;
+  EXPECT_EQ(best(info), Isa::scalar);
+  info = whole(), info.avx512 = false;
+  EXPECT_EQ(best(info), Isa::avx2);
+  info = whole(), info.more_features = ~(1u << 5);
+  EXPECT_EQ(best(info), Isa::avx512);
+  info = whole(), info.tiles_granted = false;
+  EXPECT_EQ(best(info), Isa::avx512_bf16);
+}
+
+TEST(SupportedIsas, NeedTilesOfBfloat16ThatTheSystemKeeps) {
+  for (const uint32_t features : {0u, 1u << 22, 1u << 24, 1u << 24 | 1u << 25}) {
+    CpuInfo info = whole();
+    info.tiles.features = features;
+    EXPECT_EQ(best(info), Isa::avx512_bf16);
+  }
+  for (const uint64_t enabled : {0xe7u, 0x200e7u, 0x400e7u}) {
+    CpuInfo info = whole();
+    info.tiles.enabled = enabled;
+    EXPECT_EQ(best(info), Isa::avx512_bf16);
+  }
+}
+
+TEST(SupportedIsas, NeedNoLeafThatDescribesTiles) {
+  CpuInfo info = whole();
+  info.tiles = firecracker();
+  EXPECT_EQ(best(info), Isa::amx);
+}
+
+TEST(SupportedIsas, AgreeWithTheKernelAboutThisProcessor) {
+  const std::string text = flags_of_the_kernel();
+  if (text.empty()) GTEST_SKIP() << "no /proc/cpuinfo";
+  EXPECT_EQ(available_isas().back() >= Isa::avx512_bf16, has_word(text, "avx512_bf16"));
+  EXPECT_TRUE(available_isas().back() < Isa::amx || has_word(text, "amx_bf16"));
 }
 
 }  // namespace

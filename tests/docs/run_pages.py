@@ -41,6 +41,7 @@ TINY = [
     (r"translution bench generate ", "--model gpt-tiny-32 --repeats 1"),
     (r"translution\.bench_step", "--method alpha_translution --batch 2 --repeats 1 --rounds 1"),
     (r"scripts/figures measure", "--only gated_position --repeats 1"),
+    (r"build/benchmarks/bench_bf16", "--quick"),
     (r"build/benchmarks/", "--benchmark_list_tests"),
 ]
 

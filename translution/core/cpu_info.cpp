@@ -1,6 +1,7 @@
 #include "translution/core/cpu_info.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -31,20 +32,56 @@ uint64_t read_xcr0() {
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return uint64_t{high} << 32 | low;
 }
+
+bool request_tiles() {
+#ifdef SYS_arch_prctl
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
 #endif
+}
+#endif
+
+constexpr uint64_t kTilesEnabled = 3u << 17;
+
+bool has_bf16_tiles(const TileInfo& info) {
+  constexpr uint32_t kFeatures = 1u << 22 | 1u << 24;
+  return (info.features & kFeatures) == kFeatures &&
+         (info.enabled & kTilesEnabled) == kTilesEnabled;
+}
 
 }  // namespace
 
-std::vector<Isa> available_isas() {
-  std::vector<Isa> isas{Isa::scalar};
+CpuInfo read_cpu_info() {
+  CpuInfo info;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(Isa::avx2);
-  if (isas.size() == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    isas.push_back(Isa::avx512);
+  info.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  info.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  info.more_features = read_leaf(7, 1).eax;
+  info.tiles = read_tile_info();
+  if (has_bf16_tiles(info.tiles)) {
+    static const bool granted = request_tiles();
+    info.tiles_granted = granted;
+  }
 #endif
+  return info;
+}
+
+std::vector<Isa> supported_isas(const CpuInfo& info) {
+  constexpr uint32_t kAvx512Bf16 = 1u << 5;
+  const bool steps[] = {info.avx2, info.avx512, (info.more_features & kAvx512Bf16) != 0,
+                        has_bf16_tiles(info.tiles) && info.tiles_granted};
+  std::vector<Isa> isas{Isa::scalar};
+  for (const bool step : steps) {
+    if (!step) break;
+    isas.push_back(static_cast<Isa>(isas.size()));
+  }
   return isas;
 }
+
+std::vector<Isa> available_isas() { return supported_isas(read_cpu_info()); }
 
 Isa chosen_isa() {
   static const Isa chosen = [] {
@@ -74,9 +111,8 @@ TileInfo read_tile_info() {
 
 Amx amx_support(const TileInfo& info) {
   constexpr uint32_t kFeatures = 1u << 22 | 1u << 24 | 1u << 25;
-  constexpr uint64_t kEnabled = 3u << 17;
   if (!(info.features & kFeatures)) return Amx::absent;
-  if ((info.enabled & kEnabled) != kEnabled) return Amx::disabled;
+  if ((info.enabled & kTilesEnabled) != kTilesEnabled) return Amx::disabled;
   const uint32_t count = info.tiles >> 16, row_bytes = info.tiles & 0xFFFF;
   const uint32_t rows = info.rows & 0xFFFF;
   return info.palettes > 0 && count > 0 && row_bytes > 0 && rows > 0 ? Amx::usable : Amx::hidden;

@@ -8,21 +8,17 @@
 
 namespace translution {
 
-/// Instruction sets for which row operations are compiled, weakest first.
-enum class Isa { scalar, avx2, avx512 };
+/// Instruction sets for which kernels are compiled, weakest first. Each includes those before it.
+/// The last two multiply bfloat16; their row operations are those of avx512.
+enum class Isa { scalar, avx2, avx512, avx512_bf16, amx };
 
 inline constexpr Named<Isa> kIsas[] = {
     {Isa::scalar, "scalar", "any x86-64 or other processor"},
     {Isa::avx2, "avx2", "AVX2 and FMA"},
     {Isa::avx512, "avx512", "AVX-512 F, BW, DQ and VL"},
+    {Isa::avx512_bf16, "avx512_bf16", "AVX-512 with dot products of bfloat16"},
+    {Isa::amx, "amx", "AVX512_BF16, and AMX tiles of bfloat16"},
 };
-
-/// What this processor has, weakest first; always begins with scalar.
-std::vector<Isa> available_isas();
-
-/// The strongest available one, or the one that TRANSLUTION_ISA names. A name that is unknown or
-/// that this processor lacks is refused. Asked once, at the first use.
-Isa chosen_isa();
 
 /// What CPUID and XCR0 say about AMX, the instructions on tiles. A leaf above the highest is zero.
 struct TileInfo {
@@ -35,7 +31,31 @@ struct TileInfo {
 
 TileInfo read_tile_info();
 
-/// Whether tiles can be used.
+/// What decides which instruction sets can be used.
+struct CpuInfo {
+  bool avx2 = false;           ///< AVX2 and FMA, enabled by the operating system
+  bool avx512 = false;         ///< the same for AVX-512 F, BW, DQ and VL
+  uint32_t more_features = 0;  ///< leaf 7, 1, EAX: AVX512_BF16 in bit 5
+  TileInfo tiles;
+  bool tiles_granted = false;  ///< this process may use tiles
+};
+
+/// Asks the operating system for tiles if the processor has those of bfloat16: Linux grants them to
+/// a process on request. Asks once.
+CpuInfo read_cpu_info();
+
+/// The instruction sets that follow from it, weakest first; always begins with scalar. For amx,
+/// leaf 0x1D does not count: tiles that are configured by hand work where it is hidden.
+std::vector<Isa> supported_isas(const CpuInfo& info);
+
+/// What this machine supports.
+std::vector<Isa> available_isas();
+
+/// The strongest available one, or the one that TRANSLUTION_ISA names. A name that is unknown or
+/// that this processor lacks is refused. Asked once, at the first use.
+Isa chosen_isa();
+
+/// Whether oneDNN can use tiles.
 enum class Amx {
   absent,    ///< the processor has none
   disabled,  ///< the operating system does not keep them

@@ -18,7 +18,7 @@ namespace {
 std::atomic<int64_t> flops{0};
 
 void count(int64_t m, int64_t n, int64_t k, int64_t times = 1) {
-  flops.fetch_add(2 * m * n * k * times, std::memory_order_relaxed);
+  count_gemm_flops(2 * m * n * k * times);
 }
 
 CBLAS_TRANSPOSE transposed(bool yes) { return yes ? CblasTrans : CblasNoTrans; }
@@ -128,6 +128,8 @@ int64_t small_gemm_limit() {
   return 0;
 #endif
 }
+
+void count_gemm_flops(int64_t made) { flops.fetch_add(made, std::memory_order_relaxed); }
 
 int64_t gemm_flops() { return flops.load(std::memory_order_relaxed); }
 

@@ -44,6 +44,8 @@ int64_t small_gemm_limit();
 
 /// FLOPs of all products since the program started: 2*m*n*k each.
 int64_t gemm_flops();
+/// Adds those of products that are made elsewhere.
+void count_gemm_flops(int64_t made);
 
 /// "oneDNN + libxsmm", "BLAS"…: what this build uses for float.
 const char* gemm_libraries();

@@ -1,15 +1,43 @@
 #pragma once
 
+#include "translution/kernels/bf16.h"
 #include "translution/kernels/row_ops.h"
 
 namespace translution::kernels {
 
-// One pair for each isa_*.cpp; only dispatch.cpp calls them.
+// One of each for each isa_*.cpp; only dispatch.cpp calls them.
 const RowOps<float>& row_ops_scalar_float();
 const RowOps<double>& row_ops_scalar_double();
+const Bf16RowOps& bf16_row_ops_scalar();
 const RowOps<float>& row_ops_avx2_float();
 const RowOps<double>& row_ops_avx2_double();
+const Bf16RowOps& bf16_row_ops_avx2();
 const RowOps<float>& row_ops_avx512_float();
 const RowOps<double>& row_ops_avx512_double();
+const Bf16RowOps& bf16_row_ops_avx512();
+const Bf16RowOps& bf16_row_ops_avx512_bf16();
+
+// C [m,n] = A [m,k] B, added to what C holds if `accumulate`. B is packed, see PackedMatrix.
+struct Bf16Product {
+  int64_t m, n, k;
+  const Bf16* a;
+  int64_t lda;
+  const Bf16* b;
+  int64_t column_stride;
+  float* c;
+  int64_t ldc;
+  bool accumulate;
+};
+
+// Only bf16.cpp calls the following.
+void multiply_avx512_bf16(const Bf16Product& product);
+
+// `scratch` has tile_scratch_size(m, k) numbers. The thread's tiles must be configured.
+void multiply_amx(const Bf16Product& product, Bf16* scratch);
+void configure_tiles();
+void release_tiles();
+
+// How many numbers of A are copied for the tiles: rows and columns that fill none, with zeros.
+int64_t tile_scratch_size(int64_t m, int64_t k);
 
 }  // namespace translution::kernels

@@ -1,0 +1,324 @@
+// Products of bfloat16 beside SGEMM on one thread: the best of many short bursts that take turns,
+// so that the ratio of two columns holds on a machine that others use, too.
+//
+//   bench_bf16 [products|gradients|scores|rows] [--quick]
+//
+// One table, or all. --quick checks that they can be made, and measures little.
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "translution/kernels/bf16.h"
+#include "translution/kernels/gemm.h"
+#include "translution/kernels/row_ops.h"
+
+namespace translution::kernels {
+namespace {
+
+constexpr double kBurstSeconds = 0.002;
+
+struct Settings {
+  int bursts = 20;
+  int64_t many_bytes = int64_t{64} << 20;  // of packed matrices: more than the caches hold
+  std::vector<int64_t> widths = {192, 384, 768};
+  std::vector<int64_t> rows = {4, 16, 64, 128, 448, 1792};
+  std::vector<int64_t> rows_of_scores = {64, 448, 1792};
+};
+Settings settings;
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What is timed; gets the number of the call.
+using Work = std::function<void(int64_t)>;
+
+double burst(const Work& work, int64_t& call) {
+  const double begin = seconds();
+  double now = begin;
+  int64_t count = 0;
+  for (; now - begin < kBurstSeconds; now = seconds(), ++count) work(call++);
+  return (now - begin) / static_cast<double>(count);
+}
+
+// The least time of a call of each.
+std::vector<double> best_seconds(const std::vector<Work>& works) {
+  std::vector<double> best(works.size(), INFINITY);
+  int64_t call = 0;
+  for (int round = 0; round < settings.bursts; ++round)
+    for (size_t i = 0; i < works.size(); ++i) best[i] = std::min(best[i], burst(works[i], call));
+  return best;
+}
+
+std::vector<float> numbers(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) / 16 - 0.375f;
+  return values;
+}
+
+std::vector<Bf16> rounded(const std::vector<float>& values) {
+  std::vector<Bf16> out(values.size());
+  bf16_row_ops().round(values.data(), static_cast<int64_t>(values.size()), out.data());
+  return out;
+}
+
+// `count` matrices [C,C], packed one after the other and aligned to cache lines.
+class PackedMatrices {
+ public:
+  PackedMatrices(const std::vector<float>& w, int64_t C, int64_t count)
+      : C_(C), count_(count), size_(packed_size(C, C)) {
+    tiles_.reset(
+        static_cast<Bf16*>(std::aligned_alloc(64, static_cast<size_t>(count * size_) * 2)));
+    for (int64_t i = 0; i < count; ++i)
+      bf16_row_ops().pack(w.data() + i * C * C, C, C, C, tiles_.get() + i * size_);
+  }
+
+  PackedMatrix operator[](int64_t call) const {
+    return {tiles_.get() + call % count_ * size_, C_, C_};
+  }
+
+ private:
+  struct Free {
+    void operator()(Bf16* memory) const { std::free(memory); }
+  };
+  int64_t C_, count_, size_;
+  std::unique_ptr<Bf16, Free> tiles_;
+};
+
+int64_t matrices(int64_t C, bool many) { return many ? settings.many_bytes / (2 * C * C) : 1; }
+
+// One level for each way to multiply: below avx512_bf16 all sets do the same.
+std::vector<Isa> levels() {
+  const auto isas = available_isas();
+  std::vector<Isa> result = {std::min(isas.back(), Isa::avx512)};
+  for (const Isa isa : isas)
+    if (isa >= Isa::avx512_bf16) result.push_back(isa);
+  return result;
+}
+
+std::vector<std::unique_ptr<Bf16Products>> passes() {
+  std::vector<std::unique_ptr<Bf16Products>> result;
+  for (const Isa isa : levels()) result.push_back(std::make_unique<Bf16Products>(isa));
+  return result;
+}
+
+void require_close(const std::vector<float>& got, const std::vector<float>& wanted) {
+  for (size_t i = 0; i < got.size(); ++i)
+    require(std::abs(got[i] - wanted[i]) <= 1e-3f * (1 + std::abs(wanted[i])),
+            "bench_bf16: a product differs from SGEMM");
+}
+
+void print_head(const char* title) {
+  std::printf("\n%s, GFLOP/s\n  K=N   rows   matrix    SGEMM", title);
+  for (const Isa isa : levels())
+    std::printf("%13s", isa < Isa::avx512_bf16 ? "plain" : name_of(kIsas, isa));
+  std::printf("   best/SGEMM\n");
+}
+
+void print_line(int64_t C, int64_t rows, bool many, const std::vector<double>& times) {
+  const double flops = 2e-9 * static_cast<double>(rows * C * C);
+  std::printf("%5d%7d%9s%9.0f", static_cast<int>(C), static_cast<int>(rows),
+              many ? "another" : "same", flops / times[0]);
+  for (size_t i = 1; i < times.size(); ++i) std::printf("%13.0f", flops / times[i]);
+  std::printf("%13.2f\n", times[0] / *std::min_element(times.begin() + 1, times.end()));
+  std::fflush(stdout);
+}
+
+// Y = X W, with another W for each call or the same.
+void time_products(int64_t C, int64_t rows, bool many) {
+  const int64_t count = matrices(C, many);
+  const auto x = numbers(rows * C), w = numbers(C * C * count);
+  const auto x16 = rounded(x);
+  const PackedMatrices packed(w, C, count);
+  std::vector<float> y(x.size()), wanted(x.size());
+  const auto all = passes();
+  std::vector<Work> works = {[&](int64_t call) {
+    gemm<float>(false, false, rows, C, C, x.data(), C, w.data() + call % count * C * C, C, 0,
+                wanted.data(), C);
+  }};
+  for (const auto& pass : all)
+    works.push_back([&, products = pass.get()](int64_t call) {
+      products->multiply(rows, x16.data(), C, packed[call], false, y.data(), C);
+    });
+  works[0](0);
+  for (size_t i = 1; i < works.size(); ++i) works[i](0), require_close(y, wanted);
+  print_line(C, rows, many, best_seconds(works));
+}
+
+// dW += X^T dY, with another dW for each call or the same.
+void time_gradients(int64_t C, int64_t rows, bool many) {
+  const int64_t count = matrices(C, many);
+  const auto x = numbers(rows * C), dy = numbers(rows * C);
+  const auto x16 = rounded(x), dy16 = rounded(dy);
+  std::vector<float> dw(static_cast<size_t>(C * C * count));
+  const auto all = passes();
+  std::vector<Work> works = {[&](int64_t call) {
+    gemm<float>(true, false, C, C, rows, x.data(), C, dy.data(), C, 1,
+                dw.data() + call % count * C * C, C);
+  }};
+  for (const auto& pass : all)
+    works.push_back([&, products = pass.get()](int64_t call) {
+      products->weight_gradient(rows, C, C, x16.data(), C, dy16.data(), C, true,
+                                dw.data() + call % count * C * C, C);
+    });
+  std::vector<float> wanted;
+  for (const Work& work : works) {
+    std::fill_n(dw.begin(), C * C, 0.0f);
+    work(0);
+    const std::vector<float> got(dw.begin(), dw.begin() + C * C);
+    if (wanted.empty()) wanted = got;
+    require_close(got, wanted);
+  }
+  print_line(C, rows, many, best_seconds(works));
+}
+
+void table(const char* title, void (*time)(int64_t, int64_t, bool)) {
+  print_head(title);
+  for (const int64_t C : settings.widths)
+    for (const int64_t rows : settings.rows)
+      for (const bool many : {false, true}) time(C, rows, many);
+}
+
+// The scores of a chunk and the encodings that are kept: q and k, their dot products by head, and
+// both rounded. In blocks of rows, or of one head, so that what is made is read while it is in the
+// cache.
+class Scores {
+ public:
+  static constexpr int64_t C = 192, H = 3;
+
+  Scores(int64_t rows, bool keep)
+      : rows_(rows),
+        keep_(keep),
+        x_(rounded(numbers(rows * C))),
+        q_(x_.size()),
+        k_(x_.size()),
+        kept_(2 * x_.size()),
+        scores_(static_cast<size_t>(rows * H)) {}
+
+  void only_products(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk) {
+    products.multiply(rows_, x_.data(), C, wq, false, q_.data(), C);
+    products.multiply(rows_, x_.data(), C, wk, false, k_.data(), C);
+  }
+
+  void run(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk, int64_t most,
+           int64_t heads) {
+    const int64_t width = C / H * heads;
+    for (int64_t row = 0; row < rows_; row += most)
+      for (int64_t h = 0; h < H; h += heads)
+        block(products, wq.columns(h * C / H, width), wk.columns(h * C / H, width), row,
+              std::min(most, rows_ - row), h, heads);
+  }
+
+ private:
+  void block(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk, int64_t row,
+             int64_t count, int64_t h, int64_t heads) {
+    products.multiply(count, x_.data() + row * C, C, wq, false, q_.data(), wq.n);
+    products.multiply(count, x_.data() + row * C, C, wk, false, k_.data(), wk.n);
+    row_ops<float>().heads.dots(q_.data(), k_.data(), count, heads, C / H, 1,
+                                scores_.data() + h * rows_ + row * heads);
+    if (!keep_) return;
+    Bf16* const to = kept_.data() + h * C / H * rows_ + row * wq.n;
+    bf16_row_ops().round(q_.data(), count * wq.n, to);
+    bf16_row_ops().round(k_.data(), count * wq.n, to + rows_ * C);
+  }
+
+  const int64_t rows_;
+  const bool keep_;
+  std::vector<Bf16> x_;
+  std::vector<float> q_, k_;
+  std::vector<Bf16> kept_;
+  std::vector<float> scores_;
+};
+
+void time_scores(int64_t rows, bool keep) {
+  constexpr int64_t C = Scores::C;
+  const int64_t count = matrices(C, true);
+  const PackedMatrices packed(numbers(C * C * count), C, count);
+  Scores scores(rows, keep);
+  Bf16Products products;
+  std::vector<Work> works = {[&](int64_t call) {
+    scores.only_products(products, packed[2 * call], packed[2 * call + 1]);
+  }};
+  for (const int64_t heads : {Scores::H, int64_t{1}})
+    for (const int64_t most : {int64_t{16}, int64_t{32}, int64_t{64}, int64_t{256}, rows})
+      works.push_back([&, heads, most](int64_t call) {
+        scores.run(products, packed[2 * call], packed[2 * call + 1], most, heads);
+      });
+  std::printf("%6d%6s", static_cast<int>(rows), keep ? "yes" : "no");
+  for (const double time : best_seconds(works))
+    std::printf("%9.0f", 4e-9 * static_cast<double>(rows * C * C) / time);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void table_of_scores() {
+  std::printf(
+      "\nq = X Wq, k = X Wk and their dot products, so many rows at a time, %s, GFLOP/s\n"
+      "  rows  kept products       16       32       64      256      all   then by head\n",
+      name_of(kIsas, chosen_isa()));
+  for (const int64_t rows : settings.rows_of_scores)
+    for (const bool keep : {false, true}) time_scores(rows, keep);
+}
+
+void table_of_rows() {
+  constexpr int64_t C = 192, H = 3, rows = 448;
+  const auto x = numbers(rows * C), weight = numbers(rows * H);
+  const auto x16 = rounded(x);
+  std::vector<Bf16> out(x.size());
+  std::vector<float> wide(x.size()), dots(weight.size());
+  std::printf("\nRows in bfloat16, %d of %d, numbers in a nanosecond\n%13s", int{rows}, int{C}, "");
+  for (const char* name :
+       {"round", "widen", "pack", "bf16", "turned", "bf16", "X^T", "dots", "scale", "add"})
+    std::printf("%8s", name);
+  for (const Isa isa : available_isas()) {
+    const Bf16RowOps& ops = bf16_row_ops(isa);
+    const std::vector<Work> works = {
+        [&](int64_t) { ops.round(x.data(), rows * C, out.data()); },
+        [&](int64_t) { ops.widen(x16.data(), rows * C, wide.data()); },
+        [&](int64_t) { ops.pack(x.data(), C, rows, C, out.data()); },
+        [&](int64_t) { ops.pack_bf16(x16.data(), C, rows, C, out.data()); },
+        [&](int64_t) { ops.pack_transposed(x.data(), C, C, rows, out.data()); },
+        [&](int64_t) { ops.pack_transposed_bf16(x16.data(), C, C, rows, out.data()); },
+        [&](int64_t) { ops.transpose(x16.data(), C, rows, C, out.data(), rows); },
+        [&](int64_t) { ops.heads.dots(x.data(), x16.data(), rows, H, C / H, dots.data()); },
+        [&](int64_t) { ops.heads.scale(weight.data(), x16.data(), rows, H, C / H, out.data()); },
+        [&](int64_t) {
+          ops.heads.add_scaled(weight.data(), x16.data(), rows, H, C / H, wide.data());
+        }};
+    std::printf("\n%13s", name_of(kIsas, isa));
+    for (const double time : best_seconds(works))
+      std::printf("%8.1f", 1e-9 * static_cast<double>(rows * C) / time);
+  }
+  std::printf("\n");
+}
+
+void run(std::vector<std::string> arguments) {
+  const auto quick = std::find(arguments.begin(), arguments.end(), "--quick");
+  if (quick != arguments.end()) {
+    settings = {1, int64_t{1} << 20, {192}, {4}, {64}};
+    arguments.erase(quick);
+  }
+  const std::string what = arguments.empty() ? "" : arguments[0];
+  const bool all = what.empty();
+  if (all || what == "products") table("Y = X W", time_products);
+  if (all || what == "gradients") table("dW += X^T dY", time_gradients);
+  if (all || what == "scores") table_of_scores();
+  if (all || what == "rows") table_of_rows();
+}
+
+}  // namespace
+}  // namespace translution::kernels
+
+int main(int argc, char** argv) {
+  omp_set_num_threads(1);
+  translution::kernels::run({argv + 1, argv + argc});
+}

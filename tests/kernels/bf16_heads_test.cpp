@@ -1,0 +1,111 @@
+// Dot products and scaling of rows in bfloat16, on every instruction set.
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/bf16_cases.h"
+
+namespace translution::kernels {
+namespace {
+
+struct Heads {
+  int64_t rows, heads, width;
+};
+const Heads kHeads[] = {{1, 1, 1}, {7, 3, 8}, {5, 2, 24}, {3, 3, 64}, {4, 1, 97}, {2, 5, 33}};
+
+class Bf16Heads : public ::testing::TestWithParam<Heads> {
+ protected:
+  Bf16Heads()
+      : groups(GetParam().rows * GetParam().heads),
+        width(GetParam().width),
+        x(groups, width, 0, 1, Bf16Matrix::Kind::normal, random),
+        a(numbers(groups * width)),
+        weight(numbers(groups)) {}
+
+  std::vector<float> numbers(int64_t count) {
+    std::normal_distribution<float> normal;
+    std::vector<float> result(static_cast<size_t>(count));
+    for (auto& number : result) number = normal(random);
+    return result;
+  }
+
+  // The dot product of group g, and the sum of its terms' sizes.
+  std::pair<double, double> dot(int64_t g) const {
+    double sum = 0, size = 0;
+    for (int64_t c = 0; c < width; ++c) {
+      const double term = double{a[static_cast<size_t>(g * width + c)]} * x.at(g, c);
+      sum += term, size += std::abs(term);
+    }
+    return {sum, size};
+  }
+
+  void expect_dots(const float* out) const {
+    for (int64_t g = 0; g < groups; ++g) {
+      const auto [sum, size] = dot(g);
+      EXPECT_NEAR(out[g], sum, std::ldexp(size, -22));
+    }
+    EXPECT_EQ(out[groups], 7);
+  }
+
+  // out[i] = a[i] + weight * term(i), within a unit of rounding for each operation.
+  template <typename Term>
+  void expect_sums(const std::vector<float>& out, const Term& term) const {
+    for (int64_t i = 0; i < groups * width; ++i) {
+      const double before = a[static_cast<size_t>(i)];
+      const double more = double{weight[static_cast<size_t>(i / width)]} * term(i);
+      EXPECT_NEAR(out[static_cast<size_t>(i)], before + more,
+                  std::ldexp(std::abs(before) + std::abs(more), -23));
+    }
+  }
+
+  std::mt19937 random{11};
+  const int64_t groups, width;
+  const Bf16Matrix x;
+  const std::vector<float> a, weight;
+};
+
+TEST_P(Bf16Heads, HaveDotProducts) {
+  for (const Isa isa : available_isas()) {
+    std::vector<float> out(static_cast<size_t>(groups) + 1, 7);
+    bf16_row_ops(isa).heads.dots(a.data(), x.data(), GetParam().rows, GetParam().heads, width,
+                                 out.data());
+    expect_dots(out.data());
+  }
+}
+
+TEST_P(Bf16Heads, AreScaledAndRounded) {
+  for (const Isa isa : available_isas()) {
+    std::vector<Bf16> out(static_cast<size_t>(groups * width) + 1, Bf16{7});
+    bf16_row_ops(isa).heads.scale(weight.data(), x.data(), GetParam().rows, GetParam().heads, width,
+                                  out.data());
+    for (int64_t i = 0; i < groups * width; ++i)
+      EXPECT_EQ(out[static_cast<size_t>(i)].bits,
+                bf16_of(weight[static_cast<size_t>(i / width)] * value_of(x.data()[i])).bits);
+    EXPECT_EQ(out.back().bits, 7);
+  }
+}
+
+TEST_P(Bf16Heads, AreAddedInFloat) {
+  for (const Isa isa : available_isas()) {
+    auto out = a;
+    out.push_back(7);
+    bf16_row_ops(isa).heads.add_scaled(weight.data(), x.data(), GetParam().rows, GetParam().heads,
+                                       width, out.data());
+    expect_sums(out, [&](int64_t i) { return value_of(x.data()[i]); });
+    EXPECT_EQ(out.back(), 7);
+  }
+}
+
+TEST_P(Bf16Heads, HaveTheGradientOfValues) {
+  for (const Isa isa : available_isas()) {
+    std::vector<float> dots(static_cast<size_t>(groups) + 1, 7), out = a;
+    bf16_row_ops(isa).dot_and_add(a.data(), x.data(), weight.data(), groups, 1, width, dots.data(),
+                                  out.data());
+    expect_dots(dots.data());
+    expect_sums(out, [&](int64_t i) { return a[static_cast<size_t>(i)]; });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Bf16Heads, ::testing::ValuesIn(kHeads));
+
+}  // namespace
+}  // namespace translution::kernels

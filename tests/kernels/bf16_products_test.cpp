@@ -1,0 +1,257 @@
+// Products of bfloat16 at every level, beside double, at sizes that fill no tile.
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/bf16_cases.h"
+#include "tests/kernels/emulated_tiles.h"
+#include "translution/kernels/bf16_tiles-inl.h"
+#include "translution/kernels/gemm.h"
+
+namespace translution::kernels {
+namespace {
+
+using Kind = Bf16Matrix::Kind;
+
+struct Case {
+  int64_t m, k, n;
+  int64_t gap, shift;  // numbers between rows, and before the first
+  Kind kind;
+  bool accumulate;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.m << "x" << c.k << "x" << c.n << ", gap " << c.gap << ", shift " << c.shift
+             << (c.kind == Kind::integers ? ", integers" : "") << (c.accumulate ? ", added" : "");
+}
+
+std::vector<Case> cases() {
+  struct Shape {
+    int64_t m, k, n;
+  };
+  std::vector<Shape> shapes = {
+      {1, 8, 8},    {2, 9, 24},     {33, 26, 72},  {17, 72, 97}, {16, 32, 16},  {32, 64, 32},
+      {31, 97, 26}, {64, 192, 192}, {48, 160, 64}, {5, 800, 40}, {300, 64, 48}, {3, 40, 600},
+      {97, 33, 15}, {1, 192, 192},  {0, 8, 8},     {3, 0, 5},    {3, 5, 0}};
+  for (int64_t rows = 1; rows <= 33; ++rows) shapes.push_back({rows, 24 + rows % 3, 20 + rows});
+  std::vector<Case> all;
+  for (const Shape& shape : shapes)
+    for (const Kind kind : {Kind::normal, Kind::integers})
+      for (const bool accumulate : {false, true})
+        for (const int64_t odd : {0, 1})
+          all.push_back({shape.m, shape.k, shape.n, 5 * odd, 3 * odd, kind, accumulate});
+  return all;
+}
+
+// A product of A [m,k] and B [k,n] with what it needs.
+struct Operands {
+  explicit Operands(const Case& c, std::mt19937 random = std::mt19937(1))
+      : a(c.m, c.k, c.gap, c.shift, c.kind, random), b(c.k, c.n, c.gap, 0, c.kind, random) {}
+  Bf16Matrix a, b;
+};
+
+void expect_right(const Case& c, const Operands& operands, const Guarded& result) {
+  expect_product(
+      result, c.m, c.n, c.k, c.accumulate, c.kind == Kind::integers,
+      [&](int64_t row, int64_t i) { return operands.a.at(row, i); },
+      [&](int64_t i, int64_t column) { return operands.b.at(i, column); });
+}
+
+TEST(Bf16Products, AreThoseOfDoubleAtEveryLevel) {
+  for (const Isa isa : available_isas()) {
+    Bf16Products products(isa);
+    for (const Case& c : cases()) {
+      SCOPED_TRACE(testing::Message() << name_of(kIsas, isa) << ": " << c);
+      const Operands operands(c);
+      const auto tiles = operands.b.packed(c.k);
+      Guarded result(c.m, c.n, c.gap, c.shift);
+      products.multiply(c.m, operands.a.data(), operands.a.stride(),
+                        PackedMatrix(tiles.data(), c.k, c.n), c.accumulate, result.data(),
+                        result.stride());
+      expect_right(c, operands, result);
+    }
+  }
+}
+
+TEST(Bf16Products, AreThoseOfDoubleInEmulatedTiles) {
+  for (const Case& c : cases()) {
+    if (c.k == 0) continue;  // Bf16Products clears C itself
+    SCOPED_TRACE(testing::Message() << c);
+    const Operands operands(c);
+    const auto tiles = operands.b.packed(c.k);
+    const PackedMatrix b(tiles.data(), c.k, c.n);
+    Guarded result(c.m, c.n, c.gap, c.shift);
+    std::vector<Bf16> scratch(static_cast<size_t>(tile_scratch_size(c.m, c.k)));
+    EmulatedTiles emulated;
+    multiply_in_tiles(emulated,
+                      {c.m, c.n, c.k, operands.a.data(), operands.a.stride(), b.tiles,
+                       b.column_stride, result.data(), result.stride(), c.accumulate},
+                      scratch.data());
+    expect_right(c, operands, result);
+  }
+}
+
+// The gradient of B from A [m,k] and dC [m,n].
+struct GradientOperands {
+  explicit GradientOperands(const Case& c, std::mt19937 random = std::mt19937(2))
+      : x(c.m, c.k, c.gap, c.shift, c.kind, random), dy(c.m, c.n, c.gap, c.shift, c.kind, random) {}
+  Bf16Matrix x, dy;
+};
+
+void expect_right(const Case& c, const GradientOperands& operands, const Guarded& result) {
+  expect_product(
+      result, c.k, c.n, c.m, c.accumulate, c.kind == Kind::integers,
+      [&](int64_t row, int64_t i) { return operands.x.at(i, row); },
+      [&](int64_t i, int64_t column) { return operands.dy.at(i, column); });
+}
+
+TEST(Bf16WeightGradients, AreThoseOfDoubleAtEveryLevel) {
+  auto all = cases();
+  all.push_back({800, 40, 24, 0, 0, Kind::normal, false});
+  all.push_back({771, 300, 17, 5, 3, Kind::normal, true});
+  for (const Isa isa : available_isas()) {
+    Bf16Products products(isa);
+    for (const Case& c : all) {
+      SCOPED_TRACE(testing::Message() << name_of(kIsas, isa) << ": " << c);
+      const GradientOperands operands(c);
+      Guarded result(c.k, c.n, c.gap, c.shift);
+      products.weight_gradient(c.m, c.k, c.n, operands.x.data(), operands.x.stride(),
+                               operands.dy.data(), operands.dy.stride(), c.accumulate,
+                               result.data(), result.stride());
+      expect_right(c, operands, result);
+    }
+  }
+}
+
+TEST(Bf16WeightGradients, AreThoseOfDoubleInEmulatedTiles) {
+  const Bf16RowOps& ops = bf16_row_ops(Isa::scalar);
+  for (const Case& c : cases()) {
+    if (c.m == 0) continue;
+    SCOPED_TRACE(testing::Message() << c);
+    const GradientOperands operands(c);
+    const auto tiles = operands.dy.packed(c.m);
+    const PackedMatrix right(tiles.data(), c.m, c.n);
+    const int64_t padded = (c.m + 31) / 32 * 32;
+    std::vector<Bf16> turned(static_cast<size_t>(c.k * padded));
+    ops.transpose(operands.x.data(), operands.x.stride(), c.m, c.k, turned.data(), padded);
+    Guarded result(c.k, c.n, c.gap, c.shift);
+    std::vector<Bf16> scratch(static_cast<size_t>(tile_scratch_size(c.k, padded)));
+    EmulatedTiles emulated;
+    multiply_in_tiles(emulated,
+                      {c.k, c.n, padded, turned.data(), padded, right.tiles, right.column_stride,
+                       result.data(), result.stride(), c.accumulate},
+                      scratch.data());
+    expect_right(c, operands, result);
+  }
+}
+
+// ------------------------------------------------------------------------- fixed order of sums
+
+std::vector<float> multiplied(Bf16Products& products, const Bf16Matrix& a, const PackedMatrix& b,
+                              int64_t m, int64_t rows_at_a_time) {
+  std::vector<float> c(static_cast<size_t>(m * b.n));
+  for (int64_t row = 0; row < m; row += rows_at_a_time)
+    products.multiply(std::min(rows_at_a_time, m - row), a.data() + row * a.stride(), a.stride(), b,
+                      false, c.data() + row * b.n, b.n);
+  return c;
+}
+
+TEST(Bf16Products, OfARowDoNotDependOnTheOthers) {
+  constexpr int64_t m = 300, k = 97, n = 72;
+  std::mt19937 random(3);
+  const Bf16Matrix a(m, k, 1, 1, Kind::normal, random), b(k, n, 0, 0, Kind::normal, random);
+  const auto tiles = b.packed(k);
+  const PackedMatrix packed(tiles.data(), k, n);
+  for (const Isa isa : available_isas()) {
+    if (isa < Isa::avx512_bf16) continue;  // the library's own matter
+    Bf16Products products(isa);
+    const auto all = multiplied(products, a, packed, m, m);
+    for (const int64_t rows : {1, 2, 5, 7, 16, 33, 256})
+      EXPECT_EQ(multiplied(products, a, packed, m, rows), all) << rows;
+  }
+}
+
+// vdpbf16ps is two FMAs, the second number of a pair first.
+float sum_of_pairs(const Bf16Matrix& a, const Bf16Matrix& b, int64_t row, int64_t column,
+                   int64_t k) {
+  float sum = 0;
+  for (int64_t i = 0; i < k; i += 2) {
+    if (i + 1 < k) sum = std::fma(a.at(row, i + 1), b.at(i + 1, column), sum);
+    sum = std::fma(a.at(row, i), b.at(i, column), sum);
+  }
+  return sum;
+}
+
+TEST(Bf16Products, AddPairByPairWithAvx512) {
+  if (available_isas().back() < Isa::avx512_bf16) GTEST_SKIP() << "no vdpbf16ps";
+  constexpr int64_t m = 37, k = 97, n = 72;
+  std::mt19937 random(10);
+  const Bf16Matrix a(m, k, 1, 1, Kind::normal, random), b(k, n, 0, 0, Kind::normal, random);
+  const auto tiles = b.packed(k);
+  Bf16Products products(Isa::avx512_bf16);
+  const auto c = multiplied(products, a, PackedMatrix(tiles.data(), k, n), m, m);
+  int64_t different = 0;
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t column = 0; column < n; ++column)
+      different += c[static_cast<size_t>(row * n + column)] != sum_of_pairs(a, b, row, column, k);
+  EXPECT_EQ(different, 0);
+}
+
+TEST(Bf16Products, OfPartsOfAMatrixAreThoseOfTheWhole) {
+  constexpr int64_t m = 37, k = 96, n = 70;
+  std::mt19937 random(4);
+  const Bf16Matrix a(m, k, 0, 0, Kind::integers, random), b(k, n, 0, 0, Kind::integers, random);
+  const auto tiles = b.packed(k);
+  const PackedMatrix packed(tiles.data(), k, n);
+  for (const Isa isa : available_isas()) {
+    Bf16Products products(isa);
+    const auto whole = multiplied(products, a, packed, m, m);
+    std::vector<float> c(whole.size());
+    for (const int64_t first : {0, 32, 64})
+      for (const int64_t column : {0, 16, 48}) {
+        const auto part = packed.rows(first, 32).columns(column, (column == 0    ? 16
+                                                                  : column == 16 ? 48
+                                                                                 : n) -
+                                                                     column);
+        products.multiply(m, a.data() + first, a.stride(), part, first > 0, c.data() + column, n);
+      }
+    EXPECT_EQ(c, whole) << name_of(kIsas, isa);
+  }
+}
+
+TEST(Bf16Products, MayOverlapOnAThread) {
+  constexpr int64_t m = 20, k = 64, n = 32;
+  std::mt19937 random(8);
+  const Bf16Matrix a(m, k, 0, 0, Kind::integers, random), b(k, n, 0, 0, Kind::integers, random);
+  const auto tiles = b.packed(k);
+  const PackedMatrix packed(tiles.data(), k, n);
+  for (const Isa isa : available_isas()) {
+    Bf16Products outer(isa);
+    const auto before = multiplied(outer, a, packed, m, m);
+    {
+      Bf16Products inner(isa);
+      EXPECT_EQ(multiplied(inner, a, packed, m, m), before);
+    }
+    EXPECT_EQ(multiplied(outer, a, packed, m, m), before);
+  }
+}
+
+TEST(Bf16Products, CountTheirFlops) {
+  constexpr int64_t m = 20, k = 65, n = 33;
+  std::mt19937 random(9);
+  const Bf16Matrix a(m, k, 0, 0, Kind::normal, random), b(k, n, 0, 0, Kind::normal, random);
+  const Bf16Matrix dy(m, n, 0, 0, Kind::normal, random);
+  const auto tiles = b.packed(k);
+  std::vector<float> c(m * n), db(k * n);
+  for (const Isa isa : available_isas()) {
+    const int64_t before = gemm_flops();
+    {
+      Bf16Products products(isa);
+      products.multiply(m, a.data(), k, PackedMatrix(tiles.data(), k, n), false, c.data(), n);
+      products.weight_gradient(m, k, n, a.data(), k, dy.data(), n, false, db.data(), n);
+    }
+    EXPECT_EQ(gemm_flops() - before, 2 * 2 * m * k * n) << name_of(kIsas, isa);
+  }
+}
+
+}  // namespace
+}  // namespace translution::kernels

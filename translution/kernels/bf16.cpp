@@ -1,0 +1,205 @@
+#include "translution/kernels/bf16.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "translution/kernels/gemm.h"
+#include "translution/kernels/isa.h"
+
+namespace translution::kernels {
+namespace {
+
+// Rows of A that are multiplied by all of B before the next ones: 256 rows of kMostDepth numbers
+// are 384 KB, and stay in a second-level cache.
+constexpr int64_t kMostRows = 256;
+
+// Columns of B that are widened at a time.
+constexpr int64_t kMostWidened = 512;
+
+int64_t rounded_up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
+
+// Calls work(begin, count) for 0 … total, `most` at a time.
+template <typename Work>
+void in_blocks(int64_t total, int64_t most, const Work& work) {
+  for (int64_t begin = 0; begin < total; begin += most) work(begin, std::min(most, total - begin));
+}
+
+void clear(int64_t rows, int64_t columns, float* c, int64_t ldc) {
+  for (int64_t r = 0; r < rows; ++r) std::fill_n(c + r * ldc, columns, 0.0f);
+}
+
+// Memory that only grows, aligned to cache lines: a vector or tile that crosses them loads slower.
+template <typename T>
+class Room {
+ public:
+  T* with(int64_t count) {
+    if (count <= size_) return memory_.get();
+    memory_.reset(static_cast<T*>(std::aligned_alloc(64, rounded_up(count * sizeof(T), 64))));
+    if (memory_ == nullptr) throw std::bad_alloc();
+    size_ = count;
+    return memory_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(T* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<T, Free> memory_;
+  int64_t size_ = 0;
+};
+
+#ifdef TRANSLUTION_X86
+// Objects on one thread may overlap: the last one releases its tiles.
+thread_local int users_of_tiles = 0;
+
+void use_tiles() {
+  if (users_of_tiles++ == 0) configure_tiles();
+}
+
+void leave_tiles() {
+  if (--users_of_tiles == 0) release_tiles();
+}
+#else
+void use_tiles() {}
+void leave_tiles() {}
+#endif
+
+}  // namespace
+
+int64_t packed_size(int64_t k, int64_t n) {
+  return rounded_up(k, kTileDepth) * rounded_up(n, kTileColumns);
+}
+
+int64_t tile_scratch_size(int64_t m, int64_t k) {
+  constexpr int64_t kTileRows = 16;
+  if (k % kTileDepth != 0) return rounded_up(m, kTileRows) * rounded_up(k, kTileDepth);
+  return m % kTileRows == 0 ? 0 : kTileRows * k;
+}
+
+PackedMatrix::PackedMatrix(const Bf16* packed, int64_t rows, int64_t columns)
+    : tiles(packed),
+      k(rows),
+      n(columns),
+      column_stride(rounded_up(rows, kTileDepth) * kTileColumns) {}
+
+PackedMatrix PackedMatrix::rows(int64_t first, int64_t count) const {
+  PackedMatrix part = *this;
+  part.tiles += first * kTileColumns;
+  part.k = count;
+  return part;
+}
+
+PackedMatrix PackedMatrix::columns(int64_t first, int64_t count) const {
+  PackedMatrix part = *this;
+  part.tiles += first / kTileColumns * column_stride;
+  part.n = count;
+  return part;
+}
+
+// The three ways to multiply, and their scratch memory.
+class Bf16Products::Machine {
+ public:
+  explicit Machine(Isa isa) : isa_(isa), ops_(bf16_row_ops(isa)) {}
+
+  bool is_plain() const { return isa_ < Isa::avx512_bf16; }
+
+  void multiply(const Bf16Product& p) {
+#ifdef TRANSLUTION_X86
+    if (isa_ == Isa::amx) return multiply_amx(p, tails_.with(tile_scratch_size(p.m, p.k)));
+    if (isa_ == Isa::avx512_bf16) return multiply_avx512_bf16(p);
+#endif
+    multiply_widened(p);
+  }
+
+  // dW = X^T dY as a product of X^T, which is written anew, and dY, which is packed.
+  void gradient_from_tiles(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx,
+                           const Bf16* dy, int64_t lddy, bool accumulate, float* dw, int64_t lddw) {
+    const int64_t padded = rounded_up(m, kTileDepth);
+    // Both operands have zeros beyond m, and whole tiles of A need no copy.
+    const int64_t depth = isa_ == Isa::amx ? padded : m;
+    Bf16* const packed = packed_.with(packed_size(m, n));
+    ops_.pack_bf16(dy, lddy, m, n, packed);
+    const PackedMatrix right(packed, m, n);
+    in_blocks(k, kMostRows, [&](int64_t first, int64_t count) {
+      Bf16* const turned = turned_.with(count * padded);
+      ops_.transpose(x + first, ldx, m, count, turned, padded);
+      multiply({count, n, depth, turned, padded, right.tiles, right.column_stride,
+                dw + first * lddw, lddw, accumulate});
+    });
+  }
+
+  void gradient_widened(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx, const Bf16* dy,
+                        int64_t lddy, bool accumulate, float* dw, int64_t lddw) {
+    const float* const left = widened(x, ldx, m, k, left_);
+    const float* const right = widened(dy, lddy, m, n, right_);
+    gemm<float>(true, false, k, n, m, left, k, right, n, accumulate ? 1 : 0, dw, lddw);
+  }
+
+ private:
+  const float* widened(const Bf16* x, int64_t ldx, int64_t rows, int64_t columns,
+                       Room<float>& room) {
+    float* const out = room.with(rows * columns);
+    for (int64_t r = 0; r < rows; ++r) ops_.widen(x + r * ldx, columns, out + r * columns);
+    return out;
+  }
+
+  void multiply_widened(const Bf16Product& p) {
+    const float* const left = widened(p.a, p.lda, p.m, p.k, left_);
+    in_blocks(p.n, kMostWidened, [&](int64_t first, int64_t count) {
+      float* const right = right_.with(p.k * count);
+      ops_.unpack(p.b + first / kTileColumns * p.column_stride, p.column_stride, p.k, count, right,
+                  count);
+      gemm<float>(false, false, p.m, count, p.k, left, p.k, right, count, p.accumulate ? 1 : 0,
+                  p.c + first, p.ldc);
+    });
+  }
+
+  const Isa isa_;
+  const Bf16RowOps& ops_;
+  Room<Bf16> tails_, turned_, packed_;
+  Room<float> left_, right_;
+};
+
+Bf16Products::Bf16Products(Isa isa) : isa_(isa), machine_(std::make_unique<Machine>(isa)) {
+  if (isa_ == Isa::amx) use_tiles();
+}
+
+Bf16Products::~Bf16Products() {
+  if (isa_ == Isa::amx) leave_tiles();
+  count_gemm_flops(flops_);
+}
+
+// 64 rows of 192 columns are 48 KB. Without products of its own the machine unpacks B for each
+// call, which 256 rows make up for.
+int64_t Bf16Products::rows_at_once() const { return machine_->is_plain() ? kMostRows : 64; }
+
+void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b,
+                            bool accumulate, float* c, int64_t ldc) {
+  if (b.n == 0) return;
+  if (b.k == 0 && !accumulate) clear(m, b.n, c, ldc);
+  if (!machine_->is_plain()) flops_ += 2 * m * b.n * b.k;
+  in_blocks(m, kMostRows, [&](int64_t row, int64_t rows) {
+    in_blocks(b.k, kMostDepth, [&](int64_t first, int64_t depth) {
+      const PackedMatrix part = b.rows(first, depth);
+      machine_->multiply({rows, b.n, depth, a + row * lda + first, lda, part.tiles,
+                          part.column_stride, c + row * ldc, ldc, accumulate || first > 0});
+    });
+  });
+}
+
+void Bf16Products::weight_gradient(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx,
+                                   const Bf16* dy, int64_t lddy, bool accumulate, float* dw,
+                                   int64_t lddw) {
+  if (k == 0 || n == 0) return;
+  if (m == 0 && !accumulate) clear(k, n, dw, lddw);
+  if (!machine_->is_plain()) flops_ += 2 * m * n * k;
+  const auto gradient =
+      machine_->is_plain() ? &Machine::gradient_widened : &Machine::gradient_from_tiles;
+  in_blocks(m, kMostDepth, [&](int64_t first, int64_t rows) {
+    (machine_.get()->*gradient)(rows, k, n, x + first * ldx, ldx, dy + first * lddy, lddy,
+                                accumulate || first > 0, dw, lddw);
+  });
+}
+
+}  // namespace translution::kernels

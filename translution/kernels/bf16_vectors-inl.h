@@ -1,0 +1,101 @@
+// Vectors of bfloat16, as words or floats; for the other files of bfloat16 that isa_*.cpp compile.
+
+#ifdef __AVX512BW__
+#include <immintrin.h>
+#endif
+
+#include <cstring>
+
+#include "translution/kernels/bf16.h"
+#include "translution/kernels/row_ops-inl.h"
+
+namespace translution::kernels {
+namespace {
+
+constexpr uint32_t kUpperHalf = 0xFFFF0000;
+
+// Numbers as 32-bit words with bfloat16 in the upper half, or pairs of bfloat16.
+struct Words {
+  typedef uint32_t Type __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
+  static constexpr int64_t kLanes = TRANSLUTION_VECTOR_BYTES / sizeof(uint32_t);
+
+  static Type load(const void* p) {
+    Type words;
+    std::memcpy(&words, p, sizeof words);
+    return words;
+  }
+  static void store(void* p, Type words) { std::memcpy(p, &words, sizeof words); }
+};
+
+typedef int32_t SignedWords __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
+typedef uint16_t Halves __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES / 2)));
+
+// One rule for all sets, that of the instruction vcvtneps2bf16, which also treats denormals as 0.
+inline Words::Type rounded(Words::Type x) {
+  const SignedWords magnitude = (SignedWords)(x & 0x7FFFFFFFu);
+  const auto nearest = x + 0x7FFFu + ((x >> 16) & 1u);
+  const auto quiet_nan = x | 0x00400000u, zero = x & 0x80000000u;
+  auto result = magnitude > 0x7F800000 ? quiet_nan : nearest;
+  result = magnitude < 0x00800000 ? zero : result;
+  return result & kUpperHalf;
+}
+
+inline Words::Type load_words(const float* x) { return rounded(Words::load(x)); }
+
+inline Words::Type load_words(const Bf16* x) {
+  Halves halves;
+  std::memcpy(&halves, x, sizeof halves);
+  return __builtin_convertvector(halves, Words::Type) << 16;
+}
+
+inline Halves rounded_halves(Vector<float>::Type x) {
+#ifdef __AVX512BF16__  // 18 numbers in a nanosecond, 8 by integer operations
+  return (Halves)_mm512_cvtneps_pbh((__m512)x);
+#else
+  return __builtin_convertvector(rounded((Words::Type)x) >> 16, Halves);
+#endif
+}
+
+inline void round_vector(Vector<float>::Type x, Bf16* out) {
+  const Halves halves = rounded_halves(x);
+  std::memcpy(out, &halves, sizeof halves);
+}
+
+// The first `count` numbers of a vector.
+inline void round_first(Vector<float>::Type x, int64_t count, Bf16* out) {
+  const Halves halves = rounded_halves(x);
+  std::memcpy(out, &halves, count * sizeof *out);
+}
+
+// The first `count` numbers, and zeros. The gradient of a matrix of 24 x 24 from 448 rows makes 97
+// GFLOP/s with masked loads, 56 with copies.
+#ifdef __AVX512BW__
+inline Vector<float>::Type load_first_floats(const float* x, int64_t count) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), x);
+}
+
+inline Words::Type load_first(const Bf16* x, int64_t count) {
+  const auto halves =
+      (Halves)_mm256_maskz_loadu_epi16(static_cast<__mmask16>((1u << count) - 1), x);
+  return __builtin_convertvector(halves, Words::Type) << 16;
+}
+#else
+inline Vector<float>::Type load_first_floats(const float* x, int64_t count) {
+  Vector<float>::Type numbers{};
+  std::memcpy(&numbers, x, count * sizeof *x);
+  return numbers;
+}
+
+inline Words::Type load_first(const Bf16* x, int64_t count) {
+  Bf16 numbers[Words::kLanes] = {};
+  std::memcpy(numbers, x, count * sizeof *x);
+  return load_words(numbers);
+}
+#endif
+
+inline Words::Type load_first(const float* x, int64_t count) {
+  return rounded((Words::Type)load_first_floats(x, count));
+}
+
+}  // namespace
+}  // namespace translution::kernels
