@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "translution/kernels/vector-inl.h"
 
@@ -51,6 +52,13 @@ T row_mean(const T* x, int64_t n) {
   return static_cast<T>(sum.of[0] / static_cast<double>(n));
 }
 
+// From the sum of squares around the mean. Not a number where the squares overflow: infinity would
+// make every number of the row 0, and a training that diverges would go on.
+inline double over_deviation(double squares, int64_t n, double eps) {
+  if (!__builtin_isfinite(squares)) return std::numeric_limits<double>::quiet_NaN();
+  return 1 / std::sqrt(squares / static_cast<double>(n) + eps);
+}
+
 template <typename T>
 void layer_norm(const T* x, const T* weight, const T* bias, double eps, int64_t rows, int64_t n,
                 T* out) {
@@ -61,7 +69,7 @@ void layer_norm(const T* x, const T* weight, const T* bias, double eps, int64_t 
       const auto away = V::load(x + c) - mean;
       return Terms<typename V::Type, 1>{{away * away}};
     });
-    const T inverse = static_cast<T>(1 / std::sqrt(sum.of[0] / static_cast<double>(n) + eps));
+    const T inverse = static_cast<T>(over_deviation(sum.of[0], n, eps));
     over_rows<T>(0, n, [&](auto v, int64_t c) {
       using V = decltype(v);
       V::store(out + c,
@@ -86,10 +94,10 @@ void norm_rows_backward(const T* d, const T* x, const T* weight, double eps, int
       return Terms<typename V::Type, 3>{{away * away, g, g * away}};
     });
     const auto numbers = static_cast<double>(n);
-    const double over_deviation = 1 / std::sqrt(sums.of[0] / numbers + eps);
-    inverse[r] = static_cast<T>(over_deviation);
+    const double over = over_deviation(sums.of[0], n, eps);
+    inverse[r] = static_cast<T>(over);
     level[r] = static_cast<T>(sums.of[1] / numbers);
-    slope[r] = static_cast<T>(sums.of[2] / numbers * over_deviation);
+    slope[r] = static_cast<T>(sums.of[2] / numbers * over);
   }
   over_rows<T>(0, n, [&](auto v, int64_t c) {
     using V = decltype(v);
