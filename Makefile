@@ -30,9 +30,11 @@ build:
 
 # Tests share the cores: threads that wait must not spin.
 test: build clang
+	@echo "Compiling the fuzzers."
+	@scripts/fuzz $(BUILD)/fuzz 0
 	@cd $(BUILD) && OMP_WAIT_POLICY=passive ctest --output-on-failure -j $(JOBS)
 
-build-time:
+build-time: clang
 	@scripts/install-deps all
 	@JOBS=$(JOBS) scripts/build-time
 

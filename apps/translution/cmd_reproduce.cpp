@@ -41,20 +41,6 @@ std::vector<SettingGroup<TrainOptions>> train_flags() {
   return groups;
 }
 
-std::vector<SettingGroup<DataOptions>> data_flags() {
-  auto groups = data_settings();
-  constexpr const char* kTaken[] = {"placement", "augment", "train-limit", "eval-limit"};
-  for (auto& group : groups)
-    group.settings.erase(std::remove_if(group.settings.begin(), group.settings.end(),
-                                        [&](const auto& setting) {
-                                          return std::find(std::begin(kTaken), std::end(kTaken),
-                                                           std::string(setting.name)) ==
-                                                 std::end(kTaken);
-                                        }),
-                         group.settings.end());
-  return groups;
-}
-
 struct ReproduceFlags {
   explicit ReproduceFlags(Command command) : settings(command) {
     command.argument("TABLE", table, "mnist, imagenet, gpt…; see `translution list`");
@@ -73,7 +59,8 @@ struct ReproduceFlags {
     command.flag("--dry-run", dry_run, "print the plan with time and memory, and stop");
     command.flag("--one-step", one_step,
                  "one step of training at the paper's batch instead, with its memory");
-    settings.add(data_flags());
+    settings.add(
+        settings_named(data_settings(), {"placement", "augment", "train-limit", "eval-limit"}));
     settings.add(train_flags());
     settings.add("init", choices(kInits),
                  "how weights are initialised (images: authors; text: scaled)", "Model");

@@ -37,7 +37,7 @@ struct StepPlan {
 
 double bytes_of(const ModelOptions& model, const StepPlan& plan) {
   const auto cost = model_cost(model, (plan.batch + plan.parts - 1) / plan.parts);
-  const double bytes = cost.training_bytes - cost.accumulator_bytes;
+  const double bytes = cost.training_bytes - cost.accumulator_bytes - cost.work_bytes;
   if (plan.moments_first) return bytes + kSpare;
   const double weights = kPerWeight * static_cast<double>(cost.parameters);
   return std::max(3 * weights, bytes - 2 * weights) + kSpare;

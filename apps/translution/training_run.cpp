@@ -43,18 +43,6 @@ void write_config(const TrainingSettings& settings, const std::string& out) {
                                {"train", texts_of(train_settings(), settings.train)}}));
 }
 
-// The rate of SGEMM, measured again when it is a minute old: machines have neighbours, and one
-// measurement at the start of a long training may be far from what the machine does later.
-std::function<double()> rate_of_late(int threads) {
-  return [threads, rate = 0.0, age = Stopwatch()]() mutable {
-    if (rate == 0 || age.milliseconds() > kRateHoldsMs) {
-      rate = sgemm_rate(threads);
-      age = Stopwatch();
-    }
-    return rate;
-  };
-}
-
 // What a run would overwrite; nothing where the directory has none of it.
 std::string file_of_a_run(const std::string& directory) {
   for (const char* name : {"metrics.jsonl", "metrics.csv", "config.toml"})
@@ -83,7 +71,7 @@ Reached train_in(const DataSource& source, const TrainingCall& call) {
   Network network(settings.model);
   Trainer trainer(network, source,
                   {settings.train, call.out, run_texts(settings), texts_before(data_settings()),
-                   rate_of_late(settings.threads), call.events});
+                   [&] { return sgemm_rate(settings.threads); }, call.events});
   if (call.resume) trainer.resume();
   write_config(settings, call.out);  // not earlier: a run that these do not fit keeps its own
   if (call.started) call.started(trainer.step());
@@ -93,10 +81,16 @@ Reached train_in(const DataSource& source, const TrainingCall& call) {
 }
 
 double sgemm_rate(int threads) {
+  static double rate = 0;
+  static int of_threads = 0;
+  static Stopwatch age;
+  if (of_threads == threads && age.milliseconds() < kRateHoldsMs) return rate;
   Sgemm sgemm(threads);
-  double best = 0;
-  for (int i = 0; i < 5; ++i) best = std::max(best, sgemm.gflops());
-  return best;
+  rate = 0;
+  for (int i = 0; i < 5; ++i) rate = std::max(rate, sgemm.gflops());
+  of_threads = threads;
+  age = Stopwatch();
+  return rate;
 }
 
 std::string metrics_text(const Metrics& metrics) {

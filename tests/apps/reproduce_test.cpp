@@ -37,18 +37,25 @@ json results_in(const std::string& out) {
   return results;
 }
 
-const json& undisturbed() {
-  static const json results = [] {
-    const TempDir directory;
-    const auto outcome = run(kSmall + directory / "out");
+// A call that nothing disturbed, made once.
+struct Undisturbed {
+  Undisturbed() : outcome(run(kSmall + out)), results(results_in(out)) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return results_in(directory / "out");
-  }();
-  return results;
+  }
+
+  const TempDir directory;
+  const std::string out = directory / "out";
+  const Outcome outcome;
+  const json results;
+};
+
+const Undisturbed& undisturbed() {
+  static const Undisturbed call;
+  return call;
 }
 
 TEST(Reproduce, WritesPaperAndOursForEveryFigure) {
-  const auto& results = undisturbed();
+  const auto& results = undisturbed().results;
   ASSERT_EQ(results["rows"].size(), 2);
   for (const auto& row : results["rows"]) {
     ASSERT_EQ(row["figures"].size(), 3);
@@ -67,15 +74,13 @@ TEST(Reproduce, WritesPaperAndOursForEveryFigure) {
 }
 
 TEST(Reproduce, LeavesTableCurvesReportAndRuns) {
-  const TempDir directory;
-  const auto outcome = run(kSmall + directory / "out");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(get_bytes(directory / "out/report.html"), HasSubstr("<svg"));
-  const auto table = get_bytes(directory / "out/table.md");
+  const std::string& out = undisturbed().out;
+  EXPECT_THAT(get_bytes(out + "/report.html"), HasSubstr("<svg"));
+  const auto table = get_bytes(out + "/table.md");
   EXPECT_THAT(table, HasSubstr("| 18.18 | **"));
-  EXPECT_THAT(outcome.out, HasSubstr(table));
-  EXPECT_EQ(testing::names_in(directory / "out/curves").size(), 4);
-  EXPECT_EQ(testing::names_in(directory / "out/runs").size(), 4);
+  EXPECT_THAT(undisturbed().outcome.out, HasSubstr(table));
+  EXPECT_EQ(testing::names_in(out + "/curves").size(), 4);
+  EXPECT_EQ(testing::names_in(out + "/runs").size(), 4);
 }
 
 TEST(Reproduce, GoesOnAfterAKillWithTheSameResults) {
@@ -86,14 +91,12 @@ TEST(Reproduce, GoesOnAfterAKillWithTheSameResults) {
         << call;
     const auto outcome = run(kSmall + out);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_EQ(results_in(out), undisturbed()) << call;
+    EXPECT_EQ(results_in(out), undisturbed().results) << call;
   }
 }
 
 TEST(Reproduce, WhatIsFinishedIsNotTrainedAgain) {
-  const TempDir directory;
-  const std::string out = directory / "out";
-  EXPECT_EQ(run(kSmall + out).code, 0);
+  const std::string& out = undisturbed().out;
   const auto before = get_bytes(out + "/results.json");
   const auto outcome = run(kSmall + out);
   EXPECT_EQ(outcome.code, 0);
@@ -315,7 +318,9 @@ TEST(Reproduce, RefusesAPlaceForResultsBeforeAnythingIsTrained) {
 TEST(Reproduce, SaysWhenTheLogOfAFinishedTrainingIsDamaged) {
   const TempDir directory;
   const std::string out = directory / "out";
-  EXPECT_EQ(run(kSmall + out).code, 0);
+  std::filesystem::copy(undisturbed().out, out,
+                        std::filesystem::copy_options::recursive |
+                            std::filesystem::copy_options::copy_symlinks);
   const auto damaged = out + "/runs/" + *testing::names_in(out + "/runs").begin();
   const auto log = get_bytes(damaged + "/metrics.jsonl");
   testing::put_bytes(damaged + "/metrics.jsonl", log.substr(0, log.size() / 2));
@@ -378,10 +383,10 @@ TEST(Reproduce, AReportHasAllRowsOfTheResults) {
 
 TEST(ResultsCommand, FillsInAndChecks) {
   const TempDir directory;
-  EXPECT_EQ(run(kSmall + directory / "out").code, 0);
+  const std::string& out = undisturbed().out;
   std::filesystem::create_directories(directory / "results");
-  std::filesystem::copy(directory / "out/results.json", directory / "results/mnist.json");
-  std::filesystem::copy(directory / "out/curves", directory / "results/mnist");
+  std::filesystem::copy(out + "/results.json", directory / "results/mnist.json");
+  std::filesystem::copy(out + "/curves", directory / "results/mnist");
   const std::string document = directory / "doc.md";
   testing::put_bytes(document, "<!-- results mnist -->\n<!-- end of results -->\n");
   const std::string arguments =
@@ -392,7 +397,7 @@ TEST(ResultsCommand, FillsInAndChecks) {
   EXPECT_THAT(missing.err, HasSubstr("mnist.svg: is not what "));
   const std::string picture = directory / "pictures/mnist.svg";
   EXPECT_EQ(run(arguments).out, picture + "\n" + document + "\n");
-  EXPECT_THAT(get_bytes(document), HasSubstr(get_bytes(directory / "out/table.md")));
+  EXPECT_THAT(get_bytes(document), HasSubstr(get_bytes(out + "/table.md")));
   EXPECT_THAT(get_bytes(picture), HasSubstr(">1 self_attention<"));
   EXPECT_THAT(get_bytes(picture), HasSubstr(">dashed: digits that stand still<"));
   EXPECT_EQ(run(arguments + " --check").code, 0);
@@ -432,10 +437,10 @@ TEST(ResultsCommand, TakesResultsBesideThoseThatAreThere) {
 
 TEST(ResultsCommand, RefusesAFigureThatNoTrainingHasLogged) {
   const TempDir directory;
-  EXPECT_EQ(run(kSmall + directory / "out").code, 0);
+  const std::string& out = undisturbed().out;
   std::filesystem::create_directories(directory / "results");
-  std::filesystem::copy(directory / "out/curves", directory / "results/mnist");
-  auto results = json::parse(get_bytes(directory / "out/results.json"));
+  std::filesystem::copy(out + "/curves", directory / "results/mnist");
+  auto results = json::parse(get_bytes(out + "/results.json"));
   results["rows"][1]["figures"][2]["ours"] = 99.5;
   testing::put_bytes(directory / "results/mnist.json", results.dump());
   testing::put_bytes(directory / "doc.md", "");

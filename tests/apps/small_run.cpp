@@ -14,9 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kSmall =
-    "train --data digits:64 --canvas 42 --model vit-a/21 --method alpha_translution --dropout 0.1 "
-    "--train-on dynamic --placement fresh --batch 16 --steps 12 --save-every 2 --log-every 3 "
-    "--eval-limit 32 ";
+    "train --data digits:64 --canvas 42 --model vit-6x48x3x96/21 --method alpha_translution "
+    "--dropout 0.1 --train-on dynamic --placement fresh --batch 16 --steps 12 --save-every 2 "
+    "--log-every 3 --eval-limit 32 ";
 
 std::string fresh_directory(const std::string& name) {
   const std::string path = ::testing::TempDir() + "train_test." + std::to_string(getpid()) + name;

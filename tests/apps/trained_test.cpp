@@ -198,7 +198,7 @@ TEST_F(Trained, GenerateMakesTheSameTextForTheSameSeed) {
   write_file_atomically(path("fox.txt"), text);
   EXPECT_EQ(run("data text " + path("fox.txt") + " --out " + path("tokens")).code, 0);
   const auto outcome = run("train --data tokens:" + path("tokens") +
-                           " --model gpt-a-16 --method alpha_translution " +
+                           " --model gpt-6x96x3x192-16 --method alpha_translution " +
                            "--steps 24 --batch 8 --threads 1 --eval-limit 4 --out " + path("gpt"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto generate = [&](const char* more) {

@@ -118,8 +118,6 @@ std::vector<WrongCall> wrong_names() {
        "unknown sharing 'log'; did you mean 'logarithmic'?"},
       {"an empty name", [] { parse_name("mixing", kMixings, ""); },
        "unknown mixing ''; expected one of sum, mean"},
-      {"the nearest of no names", [] { nearest_name("a", {}); },
-       "nearest_name: no names to choose from"},
       {"empty roles", [] { Roles::parse(""); },
        "roles: wanted some of q, k and v, or 'none', got an empty string"},
       {"roles with a strange letter", [] { Roles::parse("qx"); },

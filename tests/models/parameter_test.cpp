@@ -174,13 +174,11 @@ TEST(ModelCost, CountsWeightsFourTimesAndActivationsPerSample) {
 TEST(ModelCost, CountsEncodingsThatAreKeptWhereTheyFit) {
   const ModelOptions model = paper_table("gpt").rows[2].model;
   ASSERT_EQ(model.position.method, Method::translution);
-  const auto for_each_sample = [&](int64_t batch) {
-    const auto cost = model_cost(model, batch);
-    return (cost.training_bytes - 4 * cost.weight_bytes) / static_cast<double>(batch);
-  };
   // Six layers with a query and a key for each pair; 27 samples of a layer take 510 of 512 MiB.
-  const double kept = 6 * 2 * 4.0 * (160 * 161 / 2) * 192;
-  EXPECT_NEAR(for_each_sample(27) - for_each_sample(28), kept, 1);
+  const auto fits = model_cost(model, 27), too_many = model_cost(model, 28);
+  EXPECT_EQ(fits.kept_bytes, 27 * 6 * 2 * 4.0 * (160 * 161 / 2) * 192);
+  EXPECT_EQ(too_many.kept_bytes, 0);
+  EXPECT_LT(too_many.training_bytes, fits.training_bytes);
 }
 
 }  // namespace

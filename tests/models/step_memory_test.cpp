@@ -13,8 +13,9 @@
 namespace translution {
 namespace {
 
-// Large tensors take a multiple of 2 MB; a layer's maps are not counted while it works on them.
-constexpr double kRounding = 1.15;
+// Freed memory that is not used again, and what each thread works on, are not counted. Measured: 0.7
+// to 1.10 times what is.
+constexpr double kUncounted = 1.13;
 
 // Two layers on 12x12 patches and a class token.
 ModelOptions patch_model(const Position& position, int64_t dim, int64_t heads) {
@@ -46,7 +47,7 @@ void expect_enough(const ModelOptions& options, int64_t batch) {
   const double accumulators = cost.accumulator_bytes / testing::kMegabyte;
   std::printf("grew by %.0f MB at most, counted %.0f MB, accumulators %.0f MB\n", growth, counted,
               accumulators);
-  EXPECT_LE(growth, kRounding * counted);
+  EXPECT_LE(growth, kUncounted * counted);
 }
 
 TEST(StepMemory, OfTranslutionIsWithinWhatIsCounted) {
@@ -54,6 +55,23 @@ TEST(StepMemory, OfTranslutionIsWithinWhatIsCounted) {
   Position position;
   position.roles = Roles::parse("qv");
   expect_enough(patch_model(position, /*dim=*/96, /*heads=*/2), /*batch=*/4);
+}
+
+TEST(StepMemory, OfAlphaIsWithinWhatIsCounted) {
+  Position position;
+  position.method = Method::alpha_translution;
+  for (const int64_t relative_dim : {8, 32}) {
+    position.relative_dim = relative_dim;
+    for (const int64_t batch : {4, 16, 64})
+      expect_enough(patch_model(position, /*dim=*/96, /*heads=*/2), batch);
+  }
+}
+
+TEST(StepMemory, OfSelfAttentionIsWithinWhatIsCounted) {
+  Position position;
+  position.method = Method::self_attention;
+  for (const int64_t batch : {4, 16, 64})
+    expect_enough(patch_model(position, /*dim=*/96, /*heads=*/2), batch);
 }
 
 // Those that the kernels allocate for the plan of a layer; twice, where queries and keys have
@@ -65,7 +83,9 @@ TEST(ModelCost, CountsTheAccumulators) {
   offsets.cls = true;
   const auto plan = *kernels::slot_plan(*find_pairs({pairs_text(offsets)}), kBatch, kDim);
   EXPECT_GT(plan.counts.sums, 8);
-  const double bytes = 4.0 * static_cast<double>(plan.counts.sums * kBatch * kTokens * kDim);
+  constexpr int64_t kPage = 2 << 20;  // a large tensor takes whole ones
+  const int64_t pages = (4 * plan.counts.sums * kBatch * kTokens * kDim + kPage - 1) / kPage;
+  const auto bytes = static_cast<double>(pages * kPage);
   Position position;
   const auto cost = model_cost(patch_model(position, kDim, 2), kBatch);
   EXPECT_EQ(cost.accumulator_bytes, bytes);

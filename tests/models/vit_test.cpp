@@ -40,6 +40,28 @@ TEST(ViT, ReadsOneRowOfTheLastBlockAndGetsTheSameLogits) {
   }
 }
 
+TEST(Backbone, CanBeStoppedBetweenBlocksForwardAndBackward) {
+  struct Stop : std::exception {};
+  auto model = build<ViT>(tiny_vit());
+  int calls = 0, last = -1;
+  model->backbone->between_blocks = [&] {
+    if (++calls == last) throw Stop();
+  };
+  const auto step = [&] { model->forward(random_images(3)).sum().backward(); };
+  step();
+  const int all = calls;
+  EXPECT_EQ(all, 6) << "around two blocks, there and back";
+  for (last = 1; last <= all; ++last) {
+    calls = 0;
+    EXPECT_THROW(step(), Stop) << last;
+    EXPECT_EQ(calls, last);
+  }
+  model->backbone->between_blocks = nullptr;
+  calls = 0;
+  step();
+  EXPECT_EQ(calls, 0);
+}
+
 TEST(ViT, AveragesThePatchesWhereThereIsNoClassToken) {
   auto model = build<ViT>(tiny_vit({}, Pooling::mean));
   const auto images = random_images(3);

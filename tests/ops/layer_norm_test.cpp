@@ -117,6 +117,17 @@ TEST(LayerNorm, RoundsNoWorseThanTwiceLibTorchs) {
   }
 }
 
+// As LibTorch's: a training that diverges has to be noticed.
+TEST(LayerNorm, OfARowWhoseSquaresOverflowIsNoNumber) {
+  Norm norm(5, 192);
+  norm.x[3] *= 1e20;
+  const auto got = norm.ours(at::kFloat), theirs = norm.theirs(at::kFloat);
+  for (size_t n = 0; n < got.size(); ++n)
+    EXPECT_TRUE(at::equal(got[n].isfinite(), theirs[n].isfinite())) << n;
+  EXPECT_TRUE(got[0][3].isnan().all().item<bool>());
+  EXPECT_TRUE(got[0][2].isfinite().all().item<bool>());
+}
+
 TEST(LayerNorm, HasTheGradientsOfFiniteDifferences) {
   for (const int64_t channels : {2, 7, 33}) {
     const Norm norm(3, channels);

@@ -26,6 +26,29 @@ double value_of(const Metrics& metrics, const std::string& name) {
   throw std::runtime_error("the log has no " + name);
 }
 
+// The stop comes from within the step: what asks for it is called between its blocks.
+TEST(Trainer, LeavesAStepUndoneThatAStopInterrupts) {
+  const TempDir directory;
+  DataOptions data;
+  data.data = "digits:16";
+  data.canvas = {};
+  Trainer::Setup setup;
+  setup.directory = directory.path();
+  setup.options.batch = 4;
+  setup.options.steps = 3;
+  Network network(tiny_model());
+  const auto source = open_data(data);
+  std::atomic<bool> stop{false};
+  int backward = 0;
+  for (auto& parameter : network.module().parameters())
+    parameter.register_hook([&](const torch::Tensor&) { stop = ++backward > 3; });
+  Trainer trainer(network, source, setup);
+  EXPECT_FALSE(trainer.run(stop));
+  EXPECT_EQ(trainer.step(), 0);
+  EXPECT_LT(backward, static_cast<int>(network.module().parameters().size()));
+  EXPECT_FALSE(network.backbone()->between_blocks) << "the network is as it was";
+}
+
 // A machine that becomes slower and faster while training goes on.
 TEST(Trainer, LogsTheShareOfTheRateThatTheMachineHasAtThatLine) {
   const TempDir directory;

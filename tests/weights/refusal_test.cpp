@@ -58,8 +58,8 @@ TEST(WrongCheckpoint, MissingAndOtherKeysAreNamed) {
             "model.safetensors: 'mlp_head.bias' [5] (5 classes) is missing; name the model whose "
             "weights these are");
   EXPECT_EQ(refusal("vit_v", [](auto& t, auto&) { t["mlp_head.scale"] = at::ones({2}); }),
-            "model.safetensors: 'mlp_head.scale' [2] has no place in this model; the nearest of "
-            "its tensors is 'mlp_head.bias'; name the model whose weights these are");
+            "model.safetensors: 'mlp_head.scale' [2] has no place in this model; name the "
+            "model whose weights these are; did you mean 'mlp_head.bias'?");
   EXPECT_THAT(refusal("vit_v", [](auto&, auto& o) { o["hybrid_layers"] = "1"; }),
               HasSubstr("layers.1.0.rope.cos_cached' [1, 3, 2, 8] (rotations on a 3x2 grid, base "
                         "10000) is missing"));

@@ -69,16 +69,6 @@ std::optional<size_t> distance_of_names(const std::string& name, const std::stri
 
 }  // namespace
 
-std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
-  require(!known.empty(), "nearest_name: no names to choose from");
-  const auto cost = [&](const std::string& other) {
-    return name.size() > 1 && begins_with(other, name) ? 1 : edit_distance(name, other);
-  };
-  return *std::min_element(
-      known.begin(), known.end(),
-      [&](const std::string& a, const std::string& b) { return cost(a) < cost(b); });
-}
-
 std::optional<std::string> near_name(const std::string& name,
                                      const std::vector<std::string>& known) {
   std::optional<std::string> nearest;

@@ -8,10 +8,6 @@
 
 namespace translution {
 
-/// Of `known`, the name that takes the fewest edits to reach from `name`; finishing a name that was
-/// broken off counts as one.
-std::string nearest_name(const std::string& name, const std::vector<std::string>& known);
-
 /// The known name that `name` most likely stands for, or nothing. Near are names of which one
 /// begins with the other, names of which one has all words of the other, and names that differ in
 /// at most a third of their letters. Case, and '_' for '-', do not count.

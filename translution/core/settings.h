@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -62,6 +63,18 @@ struct SettingGroup {
   const char* title;
   std::vector<Setting<Options>> settings;
 };
+
+/// The settings with these names.
+template <typename Options>
+std::vector<SettingGroup<Options>> settings_named(std::vector<SettingGroup<Options>> groups,
+                                                  const std::vector<std::string>& names) {
+  const auto is_other = [&](const Setting<Options>& setting) {
+    return std::find(names.begin(), names.end(), setting.name) == names.end();
+  };
+  for (auto& [title, settings] : groups)
+    settings.erase(std::remove_if(settings.begin(), settings.end(), is_other), settings.end());
+  return groups;
+}
 
 /// Names with texts, in order.
 using SettingTexts = std::vector<std::pair<std::string, std::string>>;

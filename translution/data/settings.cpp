@@ -80,7 +80,8 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
               [](DataOptions& o, const Value& v) { o.fresh = v.one_of(kHowOften); },
               [](const DataOptions& o) { return name_of(kHowOften, o.fresh); }}),
         only(on_canvas,
-             {"eval-on", "static,dynamic", "the same for evaluation; one or both (static,dynamic)",
+             {"eval-on", "static,dynamic",
+              "where digits lie in evaluation; one or both (static,dynamic)",
               [](DataOptions& o, const Value& v) {
                 o.eval_on.clear();
                 for (const auto& word : v.words())
@@ -91,7 +92,10 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
               "samples to train on, evenly over the classes where data is sorted by class; 0: all "
               "(0)",
               &DataOptions::train_limit),
-        limit("eval-limit", "the same for evaluation (0)", &DataOptions::eval_limit),
+        limit("eval-limit",
+              "samples to evaluate on, evenly over the classes where data is sorted by class; 0: "
+              "all (0)",
+              &DataOptions::eval_limit),
         {"augment", choices(kAugments),
          "training images of a folder: unchanged, cropped and flipped, or all of it (full)",
          set_augment, augment_text, /*of_the_run=*/false, /*before=*/"none"},

@@ -8,35 +8,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "translution/kernels/norm-inl.h"
 #include "translution/kernels/row_ops.h"
+#include "translution/kernels/vector-inl.h"
 
 namespace translution::kernels {
 namespace {
-
-template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES>
-struct Vector {
-  static constexpr int64_t kLanes = bytes / sizeof(T);
-  typedef T Type __attribute__((vector_size(bytes)));
-  typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T))));
-  using Half = Vector<T, bytes / 2>;
-
-  static Type load(const T* p) { return *reinterpret_cast<const Unaligned*>(p); }
-  static void store(T* p, Type v) { *reinterpret_cast<Unaligned*>(p) = v; }
-  static Type all(T x) { return Type{} + x; }
-  static T sum(Type v) {
-    if constexpr (bytes > 16) {
-      typename Half::Type low, high;
-      __builtin_memcpy(&low, &v, bytes / 2);
-      __builtin_memcpy(&high, reinterpret_cast<const char*>(&v) + bytes / 2, bytes / 2);
-      return Half::sum(low + high);
-    } else if constexpr (kLanes == 4) {
-      v += __builtin_shufflevector(v, v, 2, 3, 0, 1);
-      return v[0] + v[1];
-    } else {
-      return v[0] + v[1];
-    }
-  }
-};
 
 constexpr int64_t kLeastBytes = 16;  // below this, one number at a time
 
@@ -167,15 +144,6 @@ void add_scaled_heads(const T* weight, const T* x, int64_t rows, int64_t heads, 
 
 // The same with the samples last: [heads, width, rows], and [heads, stride] for weights. A vector
 // is then full of samples, however narrow a head is, and nothing is summed across it.
-
-// Calls work(V{}, r) for rows r … r + V::kLanes - 1, in ever narrower vectors.
-template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES, typename Work>
-void over_rows(int64_t r, int64_t rows, const Work& work) {
-  using V = Vector<T, bytes>;
-  for (; r + V::kLanes <= rows; r += V::kLanes) work(V{}, r);
-  if constexpr (V::kLanes > 1)
-    if (r < rows) over_rows<T, bytes / 2>(r, rows, work);
-}
 
 template <typename T>
 void rows_last_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width,
@@ -380,113 +348,6 @@ void softmax_minus(const T* x, T log_sum, T less, T scale, int64_t n, T* out) {
     if (c + V::kLanes <= n) return V::store(out + c, numbers);
     for (int64_t l = 0; c + l < n; ++l) out[c + l] = numbers[l];
   });
-}
-
-// Several sums over a row in one pass: term(V{}, c) gives what column c adds to each. In blocks as
-// above.
-template <typename Type, int count>
-struct Terms {
-  Type of[count];
-
-  void add(const Terms& more) {
-    for (int k = 0; k < count; ++k) of[k] += more.of[k];
-  }
-};
-
-template <typename T, int count, typename Term>
-Terms<double, count> sum_terms(int64_t n, const Term& term) {
-  using V = Vector<T>;
-  using One = Vector<T, sizeof(T)>;
-  constexpr int64_t kBlock = 4096, kLanes = V::kLanes;
-  Terms<double, count> total{};
-  for (int64_t c = 0; c < n;) {
-    const int64_t end = c + kBlock < n ? c + kBlock : n;
-    Terms<typename V::Type, count> first{}, second{};
-    for (; c + 2 * kLanes <= end; c += 2 * kLanes)
-      first.add(term(V{}, c)), second.add(term(V{}, c + kLanes));
-    if (c + kLanes <= end) first.add(term(V{}, c)), c += kLanes;
-    Terms<typename One::Type, count> rest{};
-    for (; c < end; ++c) rest.add(term(One{}, c));
-    first.add(second);
-    for (int k = 0; k < count; ++k) total.of[k] += V::sum(first.of[k]) + rest.of[k][0];
-  }
-  return total;
-}
-
-template <typename T>
-T row_mean(const T* x, int64_t n) {
-  const auto sum = sum_terms<T, 1>(n, [x](auto v, int64_t c) {
-    using V = decltype(v);
-    return Terms<typename V::Type, 1>{{V::load(x + c)}};
-  });
-  return static_cast<T>(sum.of[0] / static_cast<double>(n));
-}
-
-template <typename T>
-void layer_norm(const T* x, const T* weight, const T* bias, double eps, int64_t rows, int64_t n,
-                T* out) {
-  for (int64_t r = 0; r < rows; ++r, x += n, out += n) {
-    const T mean = row_mean(x, n);
-    const auto sum = sum_terms<T, 1>(n, [x, mean](auto v, int64_t c) {
-      using V = decltype(v);
-      const auto away = V::load(x + c) - mean;
-      return Terms<typename V::Type, 1>{{away * away}};
-    });
-    const T inverse = static_cast<T>(1 / std::sqrt(sum.of[0] / static_cast<double>(n) + eps));
-    over_rows<T>(0, n, [&](auto v, int64_t c) {
-      using V = decltype(v);
-      V::store(out + c,
-               (V::load(x + c) - mean) * inverse * V::load(weight + c) + V::load(bias + c));
-    });
-  }
-}
-
-// With y the normed row and g = d * weight: dx = (g - mean(g) - y * mean(g * y)) / deviation. A few
-// rows at a time: their sums do not wait for each other, and the gradients of weight and bias are
-// read and written once for all. 3200 rows of 192: 295 -> 250 us.
-template <int count, typename T>
-void norm_rows_backward(const T* d, const T* x, const T* weight, double eps, int64_t n, T* dx,
-                        T* dweight, T* dbias) {
-  T mean[count], inverse[count], level[count], slope[count];
-  for (int r = 0; r < count; ++r) mean[r] = row_mean(x + r * n, n);
-  for (int r = 0; r < count; ++r) {
-    const T *const xr = x + r * n, *const dr = d + r * n, m = mean[r];
-    const auto sums = sum_terms<T, 3>(n, [=](auto v, int64_t c) {
-      using V = decltype(v);
-      const auto away = V::load(xr + c) - m, g = V::load(dr + c) * V::load(weight + c);
-      return Terms<typename V::Type, 3>{{away * away, g, g * away}};
-    });
-    const auto numbers = static_cast<double>(n);
-    const double over_deviation = 1 / std::sqrt(sums.of[0] / numbers + eps);
-    inverse[r] = static_cast<T>(over_deviation);
-    level[r] = static_cast<T>(sums.of[1] / numbers);
-    slope[r] = static_cast<T>(sums.of[2] / numbers * over_deviation);
-  }
-  over_rows<T>(0, n, [&](auto v, int64_t c) {
-    using V = decltype(v);
-    const auto w = V::load(weight + c);
-    auto dw = V::load(dweight + c), db = V::load(dbias + c);
-    for (int r = 0; r < count; ++r) {
-      const auto y = (V::load(x + r * n + c) - mean[r]) * inverse[r];
-      const auto above = V::load(d + r * n + c);
-      dw += above * y;
-      db += above;
-      V::store(dx + r * n + c, (above * w - level[r] - y * slope[r]) * inverse[r]);
-    }
-    V::store(dweight + c, dw);
-    V::store(dbias + c, db);
-  });
-}
-
-template <typename T>
-void layer_norm_backward(const T* d, const T* x, const T* weight, double eps, int64_t rows,
-                         int64_t n, T* dx, T* dweight, T* dbias) {
-  constexpr int kTogether = 4;
-  int64_t r = 0;
-  for (; r + kTogether <= rows; r += kTogether)
-    norm_rows_backward<kTogether>(d + r * n, x + r * n, weight, eps, n, dx + r * n, dweight, dbias);
-  for (; r < rows; ++r)
-    norm_rows_backward<1>(d + r * n, x + r * n, weight, eps, n, dx + r * n, dweight, dbias);
 }
 
 // A square of as many rows as a vector has lanes is turned in registers: rows r and r + half are

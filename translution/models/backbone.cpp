@@ -13,9 +13,17 @@ BackboneImpl::BackboneImpl(const ModelOptions& options) {
 }
 
 torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows) {
+  const auto call_between = [this](const torch::Tensor& y) {
+    if (!between_blocks) return;
+    between_blocks();
+    if (y.requires_grad())
+      y.register_hook([between = between_blocks](const torch::Tensor&) { between(); });
+  };
+  call_between(x);
   for (size_t layer = 0; layer < blocks->size(); ++layer) {
     const bool last = layer + 1 == blocks->size();
     x = blocks->at<BlockImpl>(layer).forward(x, last ? rows : torch::Tensor());
+    call_between(x);
   }
   return normalise(norm, x);
 }

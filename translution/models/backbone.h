@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "translution/models/options.h"
 #include "translution/nn/block.h"
 
@@ -13,6 +15,10 @@ class BackboneImpl : public torch::nn::Module {
   torch::Tensor forward(torch::Tensor x, const torch::Tensor& rows = {});
   /// The attention maps of all blocks, [B,heads,N,N] each.
   std::vector<torch::Tensor> attention_maps(torch::Tensor x);
+
+  /// Called before and after every block, in forward and in backward; may be missing. It ends the
+  /// pass by throwing a std::exception.
+  std::function<void()> between_blocks;
 
   torch::nn::ModuleList blocks;
   torch::nn::LayerNorm norm{nullptr};

@@ -1,6 +1,7 @@
 #include "translution/models/cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -12,6 +13,18 @@ namespace translution {
 namespace {
 
 constexpr double kBytes = 4;  // float32
+
+// Bytes of a tensor of so many numbers: their own, or with the rest of the last page, since large
+// tensors take whole ones (ops/large.cpp).
+using TensorBytes = double (*)(double count);
+
+double bare_bytes(double count) { return kBytes * count; }
+
+double page_bytes(double count) {
+  constexpr double kLarge = 1 << 20, kPage = 2 << 20;
+  const double bytes = kBytes * count;
+  return bytes < kLarge ? bytes : kPage * std::ceil(bytes / kPage);
+}
 
 double product(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
@@ -75,20 +88,40 @@ double layer_flops(const ModelOptions& o, int64_t layer) {
   return attention_flops(o.attention(layer), size) + mlp;
 }
 
-// What backward keeps per sample: features between the parts of a block and the attention map.
-double layer_activations(const ModelOptions& o, int64_t layer) {
+// What a layer has in memory, in bytes for the whole batch.
+struct LayerBytes {
+  double activations;  // what backward keeps: features between the parts of a block, and the map
+  double work;         // in backward beside it: gradients of these, and features and maps turned
+};
+
+LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
+                       TensorBytes tensor_bytes) {
   const auto size = layer_size(o, layer);
   const auto& a = o.architecture;
-  const double width = static_cast<double>(a.heads * a.dim_head);
-  return size.tokens * (2 * static_cast<double>(a.dim) + 3 * width) +
-         size.queries *
-             (3 * static_cast<double>(a.dim) + width + 2 * static_cast<double>(a.mlp_dim)) +
-         size.queries * size.tokens * static_cast<double>(a.heads);
+  const Position& position = o.attention(layer).position();
+  const auto each = [&](double rows, int64_t width) {
+    return tensor_bytes(static_cast<double>(batch) * rows * static_cast<double>(width));
+  };
+  const int64_t width = a.heads * a.dim_head;
+  const double map = each(size.queries * size.tokens, a.heads);
+  double activations = 2 * each(size.tokens, a.dim) + 3 * each(size.tokens, width) +
+                       3 * each(size.queries, a.dim) + each(size.queries, width) +
+                       2 * each(size.queries, a.mlp_dim) + map;
+  double turned = 0;
+  if (position.method == Method::alpha_translution) {
+    const int64_t small = a.heads * position.relative_dim;
+    const double features = 2 * each(size.tokens, small) + each(size.queries, small);
+    activations += features + each(size.queries, small);
+    turned = 2 * features + each(size.queries, small) + (position.shared_qkv ? 2 * map : 0);
+  } else if (position.method == Method::translution) {
+    turned = each(size.tokens, a.dim) + each(size.queries, width);
+  }
+  return {activations, activations + turned};
 }
 
 // Encoded queries and keys of the whole batch, which a layer keeps for backward where they fit into
 // its workspace.
-double kept_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
+double kept_bytes(const ModelOptions& o, int64_t layer, int64_t batch, TensorBytes tensor_bytes) {
   const auto options = o.attention(layer);
   double width = 0;
   for (const auto& spec : attention_parameters(options)) {
@@ -96,7 +129,8 @@ double kept_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
     if (of_scores && spec.shape.size() == 3 && spec.shape[1] >= kWideChannels)
       width = static_cast<double>(spec.shape[2]);
   }
-  const double bytes = 2 * kBytes * static_cast<double>(batch) * layer_size(o, layer).pairs * width;
+  const double bytes =
+      tensor_bytes(2 * static_cast<double>(batch) * layer_size(o, layer).pairs * width);
   return bytes <= static_cast<double>(options.workspace()) ? bytes : 0;
 }
 
@@ -118,8 +152,8 @@ double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
   work.pairs = static_cast<int64_t>(size.pairs);
   const bool joined =
       position.method == Method::translution && position.roles.q == position.roles.k;
-  return kBytes * (joined ? 1 : 2) *
-         product({count_shards(work).sums, batch, work.tokens, work.width});
+  return (joined ? 1 : 2) *
+         page_bytes(product({count_shards(work).sums, batch, work.tokens, work.width}));
 }
 
 void add_linear(std::vector<ParameterSpec>& specs, const std::string& name, int64_t in, int64_t out,
@@ -189,28 +223,37 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
   }
   const double dim = static_cast<double>(o.architecture.dim);
   const double tokens = static_cast<double>(o.tokens());
-  double activations = 0, widest = 0, kept = 0;
+  double ends = 0;  // what comes before and behind the layers
   if (o.family == Family::vit) {
     const double pixels = static_cast<double>(o.channels) * product(o.image_size);
     cost.forward_flops += 2 * pixels * dim + 2 * dim * static_cast<double>(o.classes);
-    activations += 2 * pixels + 3 * tokens * dim;
+    ends = 2 * pixels + 3 * tokens * dim;
   } else {
     cost.forward_flops += 2 * tokens * dim * static_cast<double>(o.vocabulary);
-    activations += tokens * (4 * dim + 2 * static_cast<double>(o.vocabulary));
+    ends = tokens * (4 * dim + 2 * static_cast<double>(o.vocabulary));
   }
-  const double ends = activations;  // what comes before and behind the layers
+  ends *= kBytes * static_cast<double>(batch);
+  double bare = ends, pages = ends, widest = 0, work = 0;
   for (int64_t layer = 0; layer < o.architecture.depth; ++layer) {
     cost.forward_flops += layer_flops(o, layer);
-    activations += layer_activations(o, layer);
-    widest = std::max(widest, layer_activations(o, layer));
-    kept += kept_bytes(o, layer, batch);
+    const auto bytes = layer_bytes(o, layer, batch, bare_bytes);
+    const auto paged = layer_bytes(o, layer, batch, page_bytes);
+    widest = std::max(widest, bytes.activations);
+    work = std::max(work, paged.work);
+    cost.kept_bytes += kept_bytes(o, layer, batch, bare_bytes);
+    bare += bytes.activations + kept_bytes(o, layer, batch, bare_bytes);
+    pages += paged.activations + kept_bytes(o, layer, batch, page_bytes);
     cost.accumulator_bytes = std::max(cost.accumulator_bytes, accumulator_bytes(o, layer, batch));
+  }
+  for (const auto& spec : model_parameters(o)) {  // gradients
+    bare += bare_bytes(product(spec.shape));
+    pages += page_bytes(product(spec.shape));
   }
   cost.training_flops = 3 * cost.forward_flops;
   cost.weight_bytes = kBytes * static_cast<double>(cost.parameters);
-  cost.evaluation_bytes = cost.weight_bytes + kBytes * (ends + widest) * static_cast<double>(batch);
-  cost.training_bytes = 4 * cost.weight_bytes + kBytes * activations * static_cast<double>(batch) +
-                        kept + cost.accumulator_bytes;
+  cost.evaluation_bytes = cost.weight_bytes + ends + widest;
+  cost.work_bytes = work + pages - bare;
+  cost.training_bytes = 3 * cost.weight_bytes + bare + cost.work_bytes + cost.accumulator_bytes;
   return cost;
 }
 

@@ -12,10 +12,13 @@ struct ModelCost {
   double training_flops;     ///< per sample: forward and twice as much for backward
   double weight_bytes;       ///< float32
   double evaluation_bytes;   ///< weights, and what the widest layer works on without gradients
-  double training_bytes;     ///< weights, gradients, AdamW's two moments, activations, what layers
-                             ///< keep in their workspace, and accumulators
-  double accumulator_bytes;  ///< of those, the sums that a layer's matrices per offset are added
-                             ///< in; one layer after the other uses the same
+  double training_bytes;     ///< weights, gradients, AdamW's two moments, activations, and the next
+                             ///< three
+  double kept_bytes;         ///< what layers keep in their workspace
+  double work_bytes;         ///< what the widest layer works on in backward, and what large tensors
+                             ///< take to fill their last pages
+  double accumulator_bytes;  ///< the sums that a layer's matrices per offset are added in; one layer
+                             ///< after the other uses the same
 };
 
 /// `batch` is the number of samples of the training step.

@@ -18,4 +18,6 @@ torch::nn::Module& Network::module() {
   return *gpt_;
 }
 
+Backbone& Network::backbone() { return vit_ ? vit_->backbone : gpt_->backbone; }
+
 }  // namespace translution

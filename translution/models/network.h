@@ -14,6 +14,7 @@ class Network {
   torch::Tensor forward(const torch::Tensor& input);
 
   torch::nn::Module& module();
+  Backbone& backbone();
   const ModelOptions& options() const { return options_; }
   ViT& vit() { return vit_; }
   GPT& gpt() { return gpt_; }

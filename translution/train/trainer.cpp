@@ -1,5 +1,6 @@
 #include "translution/train/trainer.h"
 
+#include <c10/util/ScopeExit.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -19,8 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kOrder = 1, kDropout = 2;  // what random numbers are for
 
-// Thrown where work is left undone because a stop was requested.
-struct Interrupted {};
+// Thrown where work is left undone because a stop was requested. Autograd lets a std::exception
+// through.
+struct Interrupted : std::exception {};
 
 void interrupt_if(const std::atomic<bool>& stop) {
   if (stop) throw Interrupted();
@@ -220,7 +222,7 @@ void Trainer::stop_on(double number, const char* what, const LoadedBatch& loaded
 }
 
 // Forward and backward of each part of the batch, then the update. Returns the gradients' norm.
-double Trainer::train_step(const LoadedBatch& loaded, const std::atomic<bool>& stop) {
+double Trainer::train_step(const LoadedBatch& loaded) {
   torch::manual_seed(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits());
   optimizer_.zero_grad();
   const auto& batch = loaded.batch;
@@ -236,7 +238,6 @@ double Trainer::train_step(const LoadedBatch& loaded, const std::atomic<bool>& s
         (static_cast<double>(count) / static_cast<double>(samples));
     sum += loss.item<double>();
     stop_on(sum, "the loss", loaded);
-    interrupt_if(stop);
     loss.backward();
   }
   optimizer_.options.lr = learning_rate(options_, state_.step, total_);
@@ -272,12 +273,11 @@ void Trainer::log_training(double norm) {
 }
 
 // Whether the first evaluation set was never done better. The log gets all sets or none.
-bool Trainer::evaluate_all(const std::atomic<bool>& stop) {
+bool Trainer::evaluate_all() {
   state_.owes_evaluation = true;
   std::vector<Evaluation> results;
   for (const auto& set : data_.evaluation)
-    results.push_back(evaluate(network_, set.dataset, options_.batch, options_.workers,
-                               [&](int64_t) { interrupt_if(stop); }));
+    results.push_back(evaluate(network_, set.dataset, options_.batch, options_.workers));
   state_.owes_evaluation = false;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& result = results[i];
@@ -298,7 +298,7 @@ bool Trainer::evaluate_all(const std::atomic<bool>& stop) {
 }
 
 void Trainer::train_on(const std::atomic<bool>& stop) {
-  if (state_.owes_evaluation) save(evaluate_all(stop));
+  if (state_.owes_evaluation) save(evaluate_all());
   const uint64_t order_seed = Random({options_.seed, kOrder}).bits();
   Loader loader(data_.train, {training_order(options_.batch, order_seed, state_.step / per_epoch_,
                                              state_.step % per_epoch_),
@@ -308,11 +308,11 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
     const auto start = Clock::now();
     const auto loaded = loader.next();
     waited_ += seconds_since(start);
-    const double norm = train_step(*loaded, stop);
+    const double norm = train_step(*loaded);
     samples_ += loaded->batch.input.size(0);
     seconds_ += seconds_since(start);
     if (due(options_.log_every)) log_training(norm);
-    const bool best = due(options_.eval_every) && evaluate_all(stop);
+    const bool best = due(options_.eval_every) && evaluate_all();
     if (due(options_.save_every) || best) save(best);
     if (setup_.events.step) setup_.events.step(state_.step, latest_);
   }
@@ -322,6 +322,9 @@ bool Trainer::run(const std::atomic<bool>& stop) {
   log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1,
                                       !state_.owes_evaluation);
   network_.module().train();
+  auto& between_blocks = network_.backbone()->between_blocks;
+  between_blocks = [&stop] { interrupt_if(stop); };
+  const auto reset = c10::make_scope_exit([&] { between_blocks = nullptr; });
   try {
     train_on(stop);
     return true;

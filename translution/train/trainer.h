@@ -52,8 +52,9 @@ class Trainer {
   /// settings of training that are not those of the checkpoint.
   void resume();
   /// To the end, or until `stop` is set: then a checkpoint is saved and the rest left undone. That
-  /// takes a forward or backward pass at most; a step or an evaluation that it interrupts is
-  /// repeated when the run is resumed. Returns whether it got to the end.
+  /// takes the forward or backward pass of a block at most, and the time to save; a step or an
+  /// evaluation that it interrupts is repeated when the run is resumed. Returns whether it got to
+  /// the end.
   bool run(const std::atomic<bool>& stop);
 
   int64_t step() const { return state_.step; }
@@ -69,10 +70,10 @@ class Trainer {
     int64_t loss_count = 0;
   };
 
-  double train_step(const LoadedBatch& loaded, const std::atomic<bool>& stop);
+  double train_step(const LoadedBatch& loaded);
   void stop_on(double number, const char* what, const LoadedBatch& loaded) const;
   void log_training(double norm);
-  bool evaluate_all(const std::atomic<bool>& stop);
+  bool evaluate_all();
   void train_on(const std::atomic<bool>& stop);
   void save(bool is_best);
   CheckpointContent content() const;

@@ -40,9 +40,8 @@ void check_no_others(const NamedTensors& tensors, const std::set<std::string>& k
                      const std::string& source) {
   for (const auto& [name, tensor] : tensors)
     ensure(known.count(name) == 1, source, ": ", in_quotes(name), " ", brackets(tensor.sizes()),
-           " has no place in this model; the nearest of its tensors is ",
-           in_quotes(nearest_name(name, {known.begin(), known.end()})),
-           "; name the model whose weights these are");
+           " has no place in this model; name the model whose weights these are",
+           name_hint(name, {known.begin(), known.end()}));
 }
 
 bool close(const at::Tensor& a, const at::Tensor& b) {
