@@ -73,8 +73,8 @@ const T* RelativePasses<T>::rows(const Side<T>& side, const std::vector<int64_t>
 }
 
 template <typename T>
-const T* RelativePasses<T>::encode(const Side<T>& side, int64_t slot,
-                                   const std::vector<int64_t>& tokens, T* space, T* out) {
+inline const T* RelativePasses<T>::encode(const Side<T>& side, int64_t slot,
+                                          const std::vector<int64_t>& tokens, T* space, T* out) {
   if (side.table == nullptr) return rows(side, tokens, out);
   if (sizes_.batch_last) {
     encode_each(side, slot, tokens, out);

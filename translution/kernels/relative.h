@@ -59,8 +59,8 @@ class RelativePasses {
 
  private:
   const T* rows(const Side<T>& side, const std::vector<int64_t>& tokens, T* room) const;
-  const T* encode(const Side<T>& side, int64_t slot, const std::vector<int64_t>& tokens, T* room,
-                  T* out);
+  [[gnu::always_inline]] const T* encode(const Side<T>& side, int64_t slot,
+                                         const std::vector<int64_t>& tokens, T* room, T* out);
   void encode_each(const Side<T>& side, int64_t slot, const std::vector<int64_t>& tokens, T* out);
   void add_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
                     const std::vector<int64_t>& tokens, const T* d);

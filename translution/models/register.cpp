@@ -145,7 +145,7 @@ std::tuple<at::Tensor, at::Tensor> layer_op(
     const auto found = std::find(known.begin(), known.end(), name);
     return found == known.end() ? at::Tensor() : weights[found - known.begin()];
   };
-  const int64_t dim = weights[0].size(-2);
+  const int64_t dim = weights[0].sym_size(-2).guard_int(__FILE__, __LINE__);
   const auto result = apply_method(x, dim, position, layout, weight, std::move(call), dropout);
   return {result.out, map ? result.map : at::empty({0}, x.options())};
 }

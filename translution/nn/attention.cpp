@@ -187,28 +187,32 @@ void AttentionImpl::reset() {
   offsets_ = related ? options.relation() : find_offsets(layout_.pairs);
 }
 
-MethodResult AttentionImpl::apply(const torch::Tensor& x, const torch::Tensor& rows,
-                                  bool map) const {
+AttentionCall AttentionImpl::call_for(const torch::Tensor& rows, bool map) const {
   AttentionCall call;
   call.pairs.rows = query_rows(rows);
   call.heads = options.heads();
   call.map = map;
   call.workspace = options.workspace();
-  const auto weight = [&](const char* name) {
+  return call;
+}
+
+WeightOf AttentionImpl::weights() const {
+  return [this](const char* name) {
     const auto* found = parameters_.find(name);
     return found ? *found : torch::Tensor();
   };
-  return apply_method(x, options.dim(), options.position(), layout_, weight, std::move(call),
-                      is_training() ? options.dropout() : 0.0);
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
-  return multiply(out, apply(x, rows, /*map=*/false).out);
+  const auto result = apply_method(x, options.dim(), options.position(), layout_, weights(),
+                                   call_for(rows, /*map=*/false), dropout());
+  return multiply(out, result.out);
 }
 
 std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const torch::Tensor& x,
                                                                         const torch::Tensor& rows) {
-  const auto result = apply(x, rows, /*map=*/true);
+  const auto result = apply_method(x, options.dim(), options.position(), layout_, weights(),
+                                   call_for(rows, /*map=*/true), dropout());
   return {multiply(out, result.out), result.map};
 }
 

@@ -73,7 +73,9 @@ class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
   torch::nn::Linear out{nullptr};
 
  private:
-  MethodResult apply(const torch::Tensor& x, const torch::Tensor& rows, bool map) const;
+  AttentionCall call_for(const torch::Tensor& rows, bool map) const;
+  WeightOf weights() const;
+  double dropout() const { return is_training() ? options.dropout() : 0.0; }
 
   std::shared_ptr<const OffsetTable> offsets_;
   AttentionLayout layout_;

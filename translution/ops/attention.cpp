@@ -22,7 +22,8 @@ OptionalTensorList to_list(const AttentionTerms& terms) {
   return list;
 }
 
-AttentionResult call_forward(const AttentionTerms& terms, const AttentionCall& call) {
+[[gnu::always_inline]] inline AttentionResult call_forward(const AttentionTerms& terms,
+                                                           const AttentionCall& call) {
   static const Op<AttentionForward> op("translution::attention");
   auto [out, relative_out, map, kept] =
       op(to_list(terms), call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
@@ -96,8 +97,8 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
  public:
   static constexpr bool is_traceable = true;
 
-  static variable_list forward(AutogradContext* ctx, at::TensorList tensors, int64_t present,
-                               const AttentionCall& call) {
+  [[gnu::always_inline]] static variable_list forward(AutogradContext* ctx, at::TensorList tensors,
+                                                      int64_t present, const AttentionCall& call) {
     at::AutoDispatchBelowADInplaceOrView below;
     const auto terms = restore_absent(tensors, present);
     const auto result = call_forward(terms, call);

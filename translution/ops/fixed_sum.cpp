@@ -3,13 +3,13 @@
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <algorithm>
 
 #include "translution/kernels/row_ops.h"
 #include "translution/ops/implementation.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/register.h"
 
 namespace translution {
 namespace {
@@ -47,30 +47,48 @@ at::Tensor sum_in_shards(const at::Tensor& x, int64_t width) {
   return shards.count == 1 ? sums[0] : sums[0].clone();  // let the other shards go
 }
 
-bool sums_in_shards(const at::Tensor& x) {
-  return x.device().is_cpu() && fused_enabled() && x.dim() > 0 && x.numel() > 0 &&
-         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+at::Tensor sum_portable(const at::Tensor& x) { return x.sum(0); }
+
+at::Tensor sum_cpu(const at::Tensor& x) {
+  const bool floats = x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
+  if (!floats || !fused_enabled() || x.numel() == 0) return sum_portable(x);
+  const auto dense = x.contiguous();
+  at::Tensor sum;
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sum_first", [&] {
+    sum = sum_in_shards<scalar_t>(dense, dense.numel() / dense.size(0));
+  });
+  return sum.view(x.sizes().slice(1));
+}
+
+at::Tensor sum_meta(const at::Tensor& x) {
+  return at::empty_symint(x.sym_sizes().slice(1), x.options());
 }
 
 class SumFirstFunction : public torch::autograd::Function<SumFirstFunction> {
  public:
+  static constexpr bool is_traceable = true;
+
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x) {
-    ctx->saved_data["rows"] = x.size(0);
-    at::AutoDispatchBelowADInplaceOrView guard;
-    return fixed_sum(x);
+    at::AutoDispatchBelowADInplaceOrView below;
+    ctx->saved_data["rows"] = x.sym_size(0);
+    return sum_first(x);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& d) {
-    auto sizes = d[0].sizes().vec();
-    sizes.insert(sizes.begin(), ctx->saved_data["rows"].toInt());
-    return {d[0].unsqueeze(0).expand(sizes)};
+    auto sizes = d[0].sym_sizes().vec();
+    sizes.insert(sizes.begin(), ctx->saved_data["rows"].toSymInt());
+    return {d[0].unsqueeze(0).expand_symint(sizes)};
   }
 };
 
+at::Tensor sum_autograd(const at::Tensor& x) { return SumFirstFunction::apply(x); }
+
 class AddSharedFunction : public torch::autograd::Function<AddSharedFunction> {
  public:
+  static constexpr bool is_traceable = true;
+
   static at::Tensor forward(AutogradContext*, const at::Tensor& x, const at::Tensor& shared) {
-    at::AutoDispatchBelowADInplaceOrView guard;
+    at::AutoDispatchBelowADInplaceOrView below;
     return x + shared;
   }
 
@@ -101,34 +119,26 @@ void merge_shards(T* sums, int64_t count, int64_t width) {
 template void merge_shards<float>(float*, int64_t, int64_t);
 template void merge_shards<double>(double*, int64_t, int64_t);
 
-at::Tensor fixed_sum(const at::Tensor& x) {
-  if (!sums_in_shards(x)) return x.sum(0);
-  const auto dense = x.contiguous();
-  at::Tensor sum;
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sum_first", [&] {
-    sum = sum_in_shards<scalar_t>(dense, dense.numel() / dense.size(0));
-  });
-  return sum.view(x.sizes().slice(1));
-}
-
 at::Tensor sum_first(const at::Tensor& x) {
+  static const Op<at::Tensor(const at::Tensor&)> op("translution::sum_first");
   TORCH_CHECK(x.defined() && x.dim() > 0, "sum_first: expected x [rows, ...], got ",
               x.defined() ? "a single number" : "no tensor");
-  return SumFirstFunction::apply(x);
+  return op(x);
 }
 
 at::Tensor add_shared(const at::Tensor& x, const at::Tensor& shared) {
   TORCH_CHECK(x.defined() && shared.defined(), "add_shared: expected x and shared, got ",
               x.defined() ? "no shared" : "no x");
-  TORCH_CHECK(x.dim() > 0 && x.sizes().slice(1) == shared.sizes(),
-              "add_shared: expected shared to have the shape of one sample of x ", x.sizes(),
-              ", got ", shared.sizes());
+  TORCH_CHECK(x.dim() > 0 && x.sym_sizes().slice(1) == shared.sym_sizes(),
+              "add_shared: expected shared to have the shape of one sample of x ", x.sym_sizes(),
+              ", got ", shared.sym_sizes());
   return AddSharedFunction::apply(x, shared);
 }
 
-// Both are made of calls that know every device and Meta.
+// add_shared is made of calls that know every device and Meta.
 TORCH_LIBRARY_FRAGMENT(translution, m) {
-  m.def("sum_first(Tensor x) -> Tensor", sum_first);
+  register_op<at::Tensor(const at::Tensor&)>(m, "sum_first(Tensor x) -> Tensor",
+                                             {sum_portable, sum_cpu, sum_meta, sum_autograd});
   m.def("add_shared(Tensor x, Tensor shared) -> Tensor", add_shared);
 }
 

@@ -17,15 +17,12 @@ struct Shards {
 template <typename T>
 void merge_shards(T* sums, int64_t count, int64_t width);
 
-/// x.sum(0) in an order that does not depend on the number of threads, without autograd. LibTorch
-/// cuts the columns by the number of threads, and the vectors of AVX-512 do not fit the cuts.
-/// Float and double on the CPU; otherwise LibTorch's sum.
-at::Tensor fixed_sum(const at::Tensor& x);
-
-/// The same as an op with a gradient.
+/// x.sum(0), an op with a gradient, in an order that does not depend on the number of threads.
+/// LibTorch cuts the columns by the number of threads, and the vectors of AVX-512 do not fit the
+/// cuts. Float and double on the CPU; otherwise LibTorch's sum.
 at::Tensor sum_first(const at::Tensor& x);
 
-/// x [B,…] plus `shared` […], which is the same for all samples: its gradient is a fixed_sum.
+/// x [B,…] plus `shared` […], which is the same for all samples: its gradient is such a sum.
 at::Tensor add_shared(const at::Tensor& x, const at::Tensor& shared);
 
 }  // namespace translution

@@ -122,7 +122,7 @@ at::Tensor FusedRelative<T>::merge(const at::Tensor& sums) const {
 // rounds as parts: in each, every part meets another of its accumulator's shards.
 template <typename T>
 template <typename Pass>
-void FusedRelative<T>::for_pieces(bool writes_tables, const Pass& pass) const {
+inline void FusedRelative<T>::for_pieces(bool writes_tables, const Pass& pass) const {
   const auto [sums, parts] = plan_->counts;
   const kernels::Sizes sizes{call_.batch / parts, call_.batch, call_.tokens, call_.heads,
                              call_.batch_last};

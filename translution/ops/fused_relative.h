@@ -47,7 +47,7 @@ class FusedRelative {
   T* sum_of(const at::Tensor& sums, const Piece& piece, bool clear) const;
   at::Tensor merge(const at::Tensor& sums) const;
   template <typename Pass>
-  void for_pieces(bool writes_tables, const Pass& pass) const;
+  [[gnu::always_inline]] void for_pieces(bool writes_tables, const Pass& pass) const;
 
   const FusedCall& call_;
   const std::shared_ptr<const kernels::SlotPlan> plan_;  // null unless pairwise

@@ -135,7 +135,7 @@ void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
     grads[kGate] = (sums * gate * (1 - gate)).to(call_.options);
   }
   if (!call_.wants(kPosition)) return;
-  auto by_pair = fixed_sum(d).mul_(gate.view({-1, 1, 1}));  // [H,Nq,N]
+  auto by_pair = sum_first(d).mul_(gate.view({-1, 1, 1}));  // [H,Nq,N]
   for_rows(call_.heads * call_.queries, [&](int64_t row) {
     ops.softmax_row_backward(data<T>(position_) + row * call_.tokens,
                              data<T>(by_pair) + row * call_.tokens, call_.tokens, 1);
@@ -161,7 +161,7 @@ void FusedSoftmax<T>::on_maps_backward(const at::Tensor& p, at::Tensor& d,
                              data<T>(scales)[row / call_.queries % call_.heads]);
   });
   if (!terms.bias.defined()) return;
-  if (call_.wants(kBias)) grads[kBias] = sum_by_slot(fixed_sum(d), terms.bias);
+  if (call_.wants(kBias)) grads[kBias] = sum_by_slot(sum_first(d), terms.bias);
   d.mul_(call_.call.scale);
 }
 

@@ -114,8 +114,10 @@ struct MethodCall {
   }
 };
 
+// Widths are those of weights: never symbolic for long, since the kernels are made for them.
 int64_t width_of(const at::Tensor& weight) {
-  return weight.defined() && weight.dim() > 0 ? weight.size(-1) : 0;
+  if (!weight.defined() || weight.dim() == 0) return 0;
+  return weight.sym_size(-1).guard_int(__FILE__, __LINE__);
 }
 
 // A role of Translution: a table with its features, or a projection still to be made.
@@ -136,9 +138,9 @@ MethodResult translution(const at::Tensor& x, const RoleWeights& w, const Attent
     TORCH_CHECK(weight.defined(), "translution: ", name,
                 " [slots, C, width] or [C, width] is missing");
     TORCH_CHECK(weight.dim() == 2 || weight.dim() == 3, "translution: ", name,
-                " must be [slots, C, width] or [C, width], got ", weight.sizes());
+                " must be [slots, C, width] or [C, width], got ", weight.sym_sizes());
   }
-  const int64_t width = w.v.size(-1);
+  const int64_t width = width_of(w.v);
   for (const auto& [name, weight] : roles) {
     if (weight.dim() == 3)
       method.table(name, weight, x.sym_size(2), width);
@@ -180,14 +182,14 @@ MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& w,
   }
   if (small_scores) {
     method.shared("down q", w.down.q, 0);
-    method.shared("down k", w.down.k, w.down.q.size(1));
+    method.shared("down k", w.down.k, width_of(w.down.q));
     for (const auto& [name, table] :
          {std::pair{"table q", w.table.q}, std::pair{"table k", w.table.k}})
-      if (table.defined()) method.table(name, table, w.down.q.size(1), w.down.q.size(1));
+      if (table.defined()) method.table(name, table, width_of(w.down.q), width_of(w.down.q));
   }
   if (small_values) {
     method.shared("down v", w.down.v, 0);
-    const int64_t small = w.down.v.size(1);
+    const int64_t small = width_of(w.down.v);
     if (w.table.v.defined()) method.table("table v", w.table.v, small, small);
     method.check.tensor("up", w.up, 2, "[r, heads * D]");
     method.check.size("up", w.up, 0, small, "the width of the small space");
@@ -234,7 +236,7 @@ MethodResult self_attention(const at::Tensor& x, const RoleWeights& w,
                             const PositionTerms& position, const AttentionCall& call) {
   MethodCall method("self_attention", x, call);
   method.shared("q", w.q, 0);
-  const int64_t width = w.q.size(1);
+  const int64_t width = width_of(w.q);
   method.shared("k", w.k, width);
   method.shared("v", w.v, width);
   for (const auto& [name, vectors] : {std::pair{"key_vectors", position.key_vectors},

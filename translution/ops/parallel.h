@@ -45,11 +45,12 @@ class SignalsWait {
 /// Calls make() once on every thread, and what it returns on the indices 0 … count - 1, each once:
 /// whichever thread is free takes the next. The work on an index must not depend on the thread. A
 /// fixed share per thread would leave one idle whenever the system takes time from the other.
+/// Inlined, so that a debugger shows the caller above the work.
 template <typename Make>
-void parallel_each(int64_t count, const Make& make) {
+[[gnu::always_inline]] inline void parallel_each(int64_t count, const Make& make) {
   std::atomic<int64_t> next{0};
   const int64_t threads = std::min<int64_t>(count, at::get_num_threads());
-  at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
+  at::parallel_for(0, threads, 1, [&](int64_t, int64_t) __attribute__((always_inline)) {
     const OneThread alone;  // where one thread does it all, this is no parallel region
     const SignalsWait quiet;
     auto work = make();

@@ -51,7 +51,9 @@ bool project_is_fused(const at::Tensor& x) {
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
-at::Tensor as_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}).contiguous(); }
+at::Tensor as_rows(const at::Tensor& x) {
+  return x.reshape_symint({-1, x.sym_size(-1)}).contiguous();
+}
 
 // [rows,out] -> the shape of x with `out` channels.
 at::Tensor like_x(const at::Tensor& rows, const at::Tensor& x) {
@@ -196,7 +198,7 @@ class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
       if (needs & needs_weight(w)) grads[1 + w] = found[1 + w];
     for (size_t b = 0; b < biases; ++b)
       if (d[b].defined() && ctx->needs_input_grad(1 + weights.size() + b))
-        grads[1 + weights.size() + b] = fixed_sum(as_rows(d[b]));
+        grads[1 + weights.size() + b] = sum_first(as_rows(d[b]));
     return grads;
   }
 };

@@ -22,7 +22,7 @@ class Op<Result(Arguments...)> {
       : handle_(c10::Dispatcher::singleton()
                     .findSchemaOrThrow(name, "")
                     .typed<Result(Arguments...)>()) {}
-  Result operator()(Arguments... arguments) const {
+  [[gnu::always_inline]] Result operator()(Arguments... arguments) const {
     return handle_.call(std::forward<Arguments>(arguments)...);
   }
 
