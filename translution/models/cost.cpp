@@ -98,7 +98,7 @@ LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
                        TensorBytes tensor_bytes) {
   const auto size = layer_size(o, layer);
   const auto& a = o.architecture;
-  const Position& position = o.attention(layer).position();
+  const Position position = o.attention(layer).position();
   const auto each = [&](double rows, int64_t width) {
     return tensor_bytes(static_cast<double>(batch) * rows * static_cast<double>(width));
   };
