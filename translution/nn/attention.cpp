@@ -76,7 +76,8 @@ void check_input(const at::Tensor& x, int64_t dim, const AttentionLayout& layout
               x.sym_sizes());
   if (layout.tokens == 0) return;
   const auto tokens = x.sym_size(1);
-  TORCH_CHECK(tokens == layout.tokens || (layout.shorter && tokens > 0 && tokens < layout.tokens),
+  // In this order a symbolic number of tokens is not compared with one that would fix it.
+  TORCH_CHECK(layout.shorter ? tokens > 0 && tokens <= layout.tokens : tokens == layout.tokens,
               "attention: x has ", tokens, " tokens, this layer was built for ",
               layout.shorter ? "1 to " : "", layout.tokens);
 }
