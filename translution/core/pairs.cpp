@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <numeric>
 #include <string_view>
 
 #include "translution/core/error.h"
 #include "translution/core/message.h"
-#include "translution/core/position.h"
 
 namespace translution {
 namespace {

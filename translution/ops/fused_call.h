@@ -18,7 +18,7 @@ struct FusedCall {
   const AttentionTerms& terms;
   const AttentionCall& call;
   const int64_t batch, queries, tokens, heads;
-  const int64_t out_width, relative_width;  ///< 0 where that output is absent
+  const int64_t out_width;  ///< of the values v; 0 without them
   const at::TensorOptions options;
   const std::shared_ptr<const Pairs> pairs;
   const int64_t needs;  ///< backward: which gradients
