@@ -30,8 +30,8 @@ constexpr const char* kEvalExamples =
 struct EvalFlags {
   explicit EvalFlags(Command command) : settings(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
-    settings.add(settings_named(
-        data_settings(), {"data", "canvas", "eval-on", "eval-limit", "max-broken"}));
+    settings.add(
+        settings_named(data_settings(), {"data", "canvas", "eval-on", "eval-limit", "max-broken"}));
     settings.add("batch", "N", "samples per batch (256)", "Options");
     command.flag("--json", json, "print JSON");
   }

@@ -318,9 +318,9 @@ TEST(Reproduce, RefusesAPlaceForResultsBeforeAnythingIsTrained) {
 TEST(Reproduce, SaysWhenTheLogOfAFinishedTrainingIsDamaged) {
   const TempDir directory;
   const std::string out = directory / "out";
-  std::filesystem::copy(undisturbed().out, out,
-                        std::filesystem::copy_options::recursive |
-                            std::filesystem::copy_options::copy_symlinks);
+  std::filesystem::copy(
+      undisturbed().out, out,
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
   const auto damaged = out + "/runs/" + *testing::names_in(out + "/runs").begin();
   const auto log = get_bytes(damaged + "/metrics.jsonl");
   testing::put_bytes(damaged + "/metrics.jsonl", log.substr(0, log.size() / 2));

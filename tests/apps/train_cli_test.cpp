@@ -126,8 +126,7 @@ TEST_F(Train, ConfigHasTheSettingsOfItsDataAloneAndOlderRunsGoOn) {
 }
 
 TEST_F(Train, StopsWhereTheLossIsNoNumber) {
-  const auto outcome =
-      run(train("wild", "--lr 300 --clip 0 --schedule constant --weight-decay 0"));
+  const auto outcome = run(train("wild", "--lr 300 --clip 0 --schedule constant --weight-decay 0"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, ContainsRegex("training stopped: the (loss|norm of the gradients) is "
                                          "-?(nan|inf) in step [0-9]+ .epoch [0-9]+, batch [0-9]+: "

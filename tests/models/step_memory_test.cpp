@@ -13,8 +13,8 @@
 namespace translution {
 namespace {
 
-// Freed memory that is not used again, and what each thread works on, are not counted. Measured: 0.7
-// to 1.10 times what is.
+// Freed memory that is not used again, and what each thread works on, are not counted. Measured:
+// 0.7 to 1.10 times what is.
 constexpr double kUncounted = 1.13;
 
 // Two layers on 12x12 patches and a class token.

@@ -79,15 +79,14 @@ const std::vector<SettingGroup<DataOptions>>& data_settings() {
               "dynamic places of training: one for each image, or another in every epoch (fixed)",
               [](DataOptions& o, const Value& v) { o.fresh = v.one_of(kHowOften); },
               [](const DataOptions& o) { return name_of(kHowOften, o.fresh); }}),
-        only(on_canvas,
-             {"eval-on", "static,dynamic",
-              "where digits lie in evaluation; one or both (static,dynamic)",
-              [](DataOptions& o, const Value& v) {
-                o.eval_on.clear();
-                for (const auto& word : v.words())
-                  o.eval_on.push_back(Value{v.name, word}.one_of(kWhere));
-              },
-              [](const DataOptions& o) { return names_text(o.eval_on); }}),
+        only(on_canvas, {"eval-on", "static,dynamic",
+                         "where digits lie in evaluation; one or both (static,dynamic)",
+                         [](DataOptions& o, const Value& v) {
+                           o.eval_on.clear();
+                           for (const auto& word : v.words())
+                             o.eval_on.push_back(Value{v.name, word}.one_of(kWhere));
+                         },
+                         [](const DataOptions& o) { return names_text(o.eval_on); }}),
         limit("train-limit",
               "samples to train on, evenly over the classes where data is sorted by class; 0: all "
               "(0)",

@@ -17,8 +17,8 @@ struct ModelCost {
   double kept_bytes;         ///< what layers keep in their workspace
   double work_bytes;         ///< what the widest layer works on in backward, and what large tensors
                              ///< take to fill their last pages
-  double accumulator_bytes;  ///< the sums that a layer's matrices per offset are added in; one layer
-                             ///< after the other uses the same
+  double accumulator_bytes;  ///< the sums that a layer's matrices per offset are added in; one
+                             ///< layer after the other uses the same
 };
 
 /// `batch` is the number of samples of the training step.

@@ -50,12 +50,13 @@ template <typename Make>
 [[gnu::always_inline]] inline void parallel_each(int64_t count, const Make& make) {
   std::atomic<int64_t> next{0};
   const int64_t threads = std::min<int64_t>(count, at::get_num_threads());
-  at::parallel_for(0, threads, 1, [&](int64_t, int64_t) __attribute__((always_inline)) {
-    const OneThread alone;  // where one thread does it all, this is no parallel region
-    const SignalsWait quiet;
-    auto work = make();
-    for (int64_t index = next++; index < count; index = next++) work(index);
-  });
+  at::parallel_for(
+      0, threads, 1, [&](int64_t, int64_t) __attribute__((always_inline)) {
+        const OneThread alone;  // where one thread does it all, this is no parallel region
+        const SignalsWait quiet;
+        auto work = make();
+        for (int64_t index = next++; index < count; index = next++) work(index);
+      });
 }
 
 }  // namespace translution
