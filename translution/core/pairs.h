@@ -23,8 +23,7 @@ namespace translution {
 ///               for n in k pairs; "causal" behind it leaves out j > i
 struct PairsName {
   std::string text = {};
-  std::vector<int64_t> grid =
-      {};  ///< within that of the text, whose slots it reads; empty: its own
+  std::vector<int64_t> grid = {};  ///< a smaller one than the text's; empty: its own
   std::vector<int64_t> rows = {};  ///< the tokens that are queries; empty: all
   int64_t tokens = 0;              ///< 0: as many as the text and the grid say
 
@@ -46,7 +45,6 @@ class Pairs {
   /// Null `offsets`: all pairs, without slots.
   Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool causal);
 
-  const PairsName& name() const { return name_; }
   int64_t tokens() const { return tokens_; }
   int64_t queries() const { return queries_; }
   /// Rows that a table of weights has; 0: no weights depend on the pair.
