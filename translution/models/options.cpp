@@ -117,7 +117,8 @@ AttentionOptions ModelOptions::attention(int64_t layer) const {
       .position(position_of_layer)
       .qkv_bias(qkv_bias)
       .dropout(dropout)
-      .init(init);
+      .init(init)
+      .precision(precision);
 }
 
 void ModelOptions::check() const {

@@ -69,6 +69,7 @@ struct ModelOptions {
 
   double dropout = 0.0;
   Init init = Init::scaled;
+  Precision precision = Precision::float32;  ///< of products; weights are float32 in either
 
   /// Reads a name such as "vit-a/12", "gpt-a-160", "vit-base", "gpt-6x192x3x768-160" into family,
   /// architecture and patch size or length; or one of the authors' (models/authors.h), which says
@@ -85,7 +86,7 @@ struct ModelOptions {
   bool embeds_input() const { return input_embedding.value_or(position.embeds_input()); }
   /// The attention of layer `layer`.
   AttentionOptions attention(int64_t layer) const;
-  BlockStyle block_style() const { return {dropout, gelu, norm_eps}; }
+  BlockStyle block_style() const { return {dropout, gelu, norm_eps, precision}; }
   /// Refuses sizes that make no sense.
   void check() const;
 };

@@ -143,6 +143,7 @@ void visit(AttentionOptions& o, Visitor& field) {
   field("dropout", o.dropout());
   field("init", o.init(), kEveryInit);
   field("workspace", o.workspace());
+  field("precision", o.precision(), kPrecisions);
 }
 
 template <typename Visitor>
@@ -172,6 +173,7 @@ void visit(ModelOptions& o, Visitor& field) {
   field("norm_eps", o.norm_eps);
   field("dropout", o.dropout);
   field("init", o.init, kEveryInit);
+  field("precision", o.precision, kPrecisions);
 }
 
 template <typename Options>

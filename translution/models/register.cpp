@@ -126,7 +126,8 @@ std::tuple<at::Tensor, at::Tensor> layer_op(
     const at::Tensor& x, const std::string& names, at::TensorList weights,
     const std::string& method, int64_t heads, const std::string& pairs, int64_t tokens,
     bool shorter, const OptionalTensor& angles, const OptionalTensor& position_features,
-    at::IntArrayRef rows, double dropout, const std::string& mixing, bool map, int64_t workspace) {
+    at::IntArrayRef rows, double dropout, const std::string& mixing, bool map, int64_t workspace,
+    const std::string& precision) {
   const auto known = Value{"names", names}.words();
   TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
               "attention_layer: wanted a name for each weight, and a matrix first; got '", names,
@@ -138,6 +139,7 @@ std::tuple<at::Tensor, at::Tensor> layer_op(
   call.heads = heads;
   call.map = map;
   call.workspace = workspace;
+  call.precision = parse_name("precision", kPrecisions, precision);
   Position position;
   position.method = parse_name("method", kMethods, method);
   position.mixing = parse_name("mixing", kMixings, mixing);
@@ -183,8 +185,8 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def(
       "attention_layer(Tensor x, str names, Tensor[] weights, str method, int heads, str pairs, "
       "int tokens, bool shorter=False, Tensor? angles=None, Tensor? position_features=None, "
-      "int[] rows=[], float dropout=0., str mixing='sum', bool map=False, int workspace=0) "
-      "-> (Tensor, Tensor)",
+      "int[] rows=[], float dropout=0., str mixing='sum', bool map=False, int workspace=0, "
+      "str precision='float32') -> (Tensor, Tensor)",
       layer_op);
 }
 

@@ -40,7 +40,7 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
                      .permute({0, 2, 4, 3, 5, 1})  // [B,rows,cols,P,P,channels]
                      .reshape({B, rows * cols, P * P * options.channels});
   if (patch_norm) patches = normalise(patch_norm, patches);
-  auto tokens = multiply(patch_embed, patches);  // [B,rows*cols,dim]
+  auto tokens = multiply(patch_embed, patches, options.precision);  // [B,rows*cols,dim]
   if (embed_norm) tokens = normalise(embed_norm, tokens);
   if (cls_token.defined()) {
     const auto zeros = torch::zeros({B, 1, tokens.size(2)}, tokens.options());
@@ -53,9 +53,10 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
 torch::Tensor ViTImpl::forward(const torch::Tensor& image) {
   const auto tokens = embed(image);
   if (options.pooling == Pooling::mean)
-    return multiply(head, sum_first(backbone(tokens).transpose(0, 1)) / tokens.size(1));
+    return multiply(head, sum_first(backbone(tokens).transpose(0, 1)) / tokens.size(1),
+                    options.precision);
   const auto cls_row = torch::zeros({1}, torch::kLong);
-  return multiply(head, backbone(tokens, cls_row).select(1, 0));
+  return multiply(head, backbone(tokens, cls_row).select(1, 0), options.precision);
 }
 
 std::vector<torch::Tensor> ViTImpl::attention_maps(const torch::Tensor& image) {

@@ -84,7 +84,7 @@ void check_input(const at::Tensor& x, int64_t dim, const AttentionLayout& layout
 
 // Every score is one; the map shows the window.
 MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const AttentionCall& call) {
-  MethodResult result{convolution(x, kernel, call.pairs), {}};
+  MethodResult result{convolution(x, kernel, call.pairs, call.precision), {}};
   if (!call.map) return result;
   auto name = call.pairs;
   name.tokens = x.size(1);
@@ -194,6 +194,7 @@ AttentionCall AttentionImpl::call_for(const torch::Tensor& rows, bool map) const
   call.heads = options.heads();
   call.map = map;
   call.workspace = options.workspace();
+  call.precision = options.precision();
   return call;
 }
 
@@ -207,14 +208,14 @@ WeightOf AttentionImpl::weights() const {
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
   const auto result = apply_method(x, options.dim(), options.position(), layout_, weights(),
                                    call_for(rows, /*map=*/false), dropout());
-  return multiply(out, result.out);
+  return multiply(out, result.out, options.precision());
 }
 
 std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const torch::Tensor& x,
                                                                         const torch::Tensor& rows) {
   const auto result = apply_method(x, options.dim(), options.position(), layout_, weights(),
                                    call_for(rows, /*map=*/true), dropout());
-  return {multiply(out, result.out), result.map};
+  return {multiply(out, result.out, options.precision()), result.map};
 }
 
 std::optional<Lookahead> AttentionImpl::lookahead() const {

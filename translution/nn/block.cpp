@@ -28,11 +28,12 @@ FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& 
     : up(register_module("up", make_linear(dim, hidden))),
       down(register_module("down", make_linear(hidden, dim))),
       dropout(register_module("dropout", make_dropout(style.dropout))),
-      gelu_(style.gelu) {}
+      gelu_(style.gelu),
+      precision_(style.precision) {}
 
 torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
-  const auto hidden = gelu(multiply(up, x), gelu_ == Gelu::tanh);
-  return dropout(multiply(down, dropout(hidden)));
+  const auto hidden = gelu(multiply(up, x, precision_), gelu_ == Gelu::tanh);
+  return dropout(multiply(down, dropout(hidden), precision_));
 }
 
 BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, const BlockStyle& style)
@@ -56,7 +57,7 @@ torch::Tensor BlockImpl::forward(const torch::Tensor& x, const torch::Tensor& ro
 torch::Tensor BlockImpl::forward_last(const torch::Tensor& x, Lookahead& lookahead) {
   const auto gathered = lookahead.gather(normalise(norm1, x)[0]).view({1, 1, -1});
   const auto last = torch::tensor({x.size(1) - 1}, torch::kLong);
-  return finish(x, last, multiply(attention->out, gathered));
+  return finish(x, last, multiply(attention->out, gathered, attention->options.precision()));
 }
 
 std::pair<torch::Tensor, torch::Tensor> BlockImpl::forward_with_map(const torch::Tensor& x,

@@ -24,6 +24,7 @@ class FeedForwardImpl : public torch::nn::Module {
 
  private:
   Gelu gelu_;
+  Precision precision_;
 };
 TORCH_MODULE(FeedForward);
 

@@ -7,10 +7,11 @@
 namespace translution {
 
 /// The layer's forward through our op.
-inline torch::Tensor multiply(const torch::nn::Linear& layer, const torch::Tensor& x) {
+inline torch::Tensor multiply(const torch::nn::Linear& layer, const torch::Tensor& x,
+                              Precision precision) {
   std::vector<torch::Tensor> biases;
   if (layer->bias.defined()) biases.push_back(layer->bias);
-  return project(x, {layer->weight}, biases, /*transposed=*/true)[0];
+  return project(x, {layer->weight}, biases, /*transposed=*/true, precision)[0];
 }
 
 }  // namespace translution

@@ -10,6 +10,7 @@
 #include "translution/core/names.h"
 #include "translution/core/offsets.h"
 #include "translution/core/position.h"
+#include "translution/core/precision.h"
 #include "translution/ops/workspace.h"
 
 namespace translution {
@@ -42,6 +43,7 @@ struct AttentionOptions {
   TORCH_ARG(Init, init) = Init::scaled;
   /// Bytes of encoded queries and keys that forward may keep for backward.
   TORCH_ARG(int64_t, workspace) = default_workspace();
+  TORCH_ARG(Precision, precision) = Precision::float32;  ///< of products
   /// A relation of the caller's own instead of the grid's offsets.
   TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
 };
@@ -74,6 +76,7 @@ struct BlockStyle {
   double dropout = 0.0;
   Gelu gelu = Gelu::exact;
   double norm_eps = 1e-5;
+  Precision precision = Precision::float32;
 };
 
 }  // namespace translution

@@ -27,7 +27,7 @@ OptionalTensorList to_list(const AttentionTerms& terms) {
   static const Op<AttentionForward> op("translution::attention");
   auto [out, relative_out, map, kept] =
       op(to_list(terms), call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-         optional(call.keep), {}, "float32", "", call.workspace);
+         optional(call.keep), {}, name_of(kPrecisions, call.precision), "", call.workspace);
   return {std::move(out), std::move(relative_out), std::move(map), std::move(kept)};
 }
 
@@ -36,7 +36,7 @@ std::vector<at::Tensor> call_backward(const OutputGradients& d, const AttentionT
   static const Op<AttentionBackward> op("translution::attention_backward");
   return op(optional(d.out), optional(d.relative_out), d.attention, d.kept, needs, to_list(terms),
             call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-            optional(call.keep), {}, "float32", "");
+            optional(call.keep), {}, name_of(kPrecisions, call.precision), "");
 }
 
 // --- implementations
@@ -55,8 +55,11 @@ AttentionResult forward_meta(const AttentionTerms& terms, const AttentionCall& c
     return width > 0 ? at::empty_symint({size.batch, size.queries, width}, options)
                      : at::empty({0}, options);
   };
-  return {output(size.out_width), output(size.relative_width), empty_map(terms, size, options),
-          at::empty_symint({kept_numbers(terms, call, size)}, options)};
+  const bool bf16 = multiplies_bf16(terms, call);
+  return {output(size.out_width), output(size.relative_width),
+          empty_map(terms, size, bf16 ? options.dtype(at::kFloat) : options),
+          at::empty_symint({kept_numbers(terms, call, size)},
+                           bf16 ? options.dtype(at::kBFloat16) : options)};
 }
 
 TermGradients backward_meta(const OutputGradients&, const AttentionTerms& terms,
@@ -113,6 +116,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     data["rows"] = call.pairs.rows;
     data["heads"] = call.heads;
     data["scale"] = call.scale;
+    data["precision"] = static_cast<int64_t>(call.precision);
     ctx->mark_non_differentiable({result.attention, result.kept});
     ctx->set_materialize_grads(false);  // or zeros as large as `kept` would be made for it
     return {result.out, result.relative_out, result.attention, result.kept};
@@ -130,6 +134,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     call.heads = data["heads"].toInt();
     call.scale = data["scale"].toDouble();
     call.keep = saved[count];
+    call.precision = static_cast<Precision>(data["precision"].toInt());
     const bool relative = terms.rel_v.defined() || terms.table_v.defined();
     int64_t needs = joined(needed_terms(ctx, present), data["joins"].toInt());
     if (!d_outputs[0].defined()) needs &= ~(int64_t{1} << kV);  // v has no other way out

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "translution/core/pairs.h"
+#include "translution/core/precision.h"
 #include "translution/ops/workspace.h"
 
 namespace translution {
@@ -40,12 +41,15 @@ struct AttentionCall {
   /// Bytes that forward may keep of encoded queries and keys for backward; what does not fit is
   /// encoded again. The result is the same.
   int64_t workspace = default_workspace();
+  /// Tensors that are bfloat16 themselves are multiplied as such in either.
+  Precision precision = Precision::float32;
 };
 
 struct AttentionResult {
   at::Tensor out;           ///< [B,Nq,F]; empty where there is no v
   at::Tensor relative_out;  ///< [B,Nq,S]; empty where there is no relative value
-  at::Tensor attention;     ///< [B,H,Nq,N]: a_ij, before gate and dropout; carries no gradient
+  /// [B,H,Nq,N]: a_ij, before gate and dropout; carries no gradient. Float32 beside bfloat16.
+  at::Tensor attention;
   at::Tensor kept = {};     ///< encoded queries and keys for backward; empty where none were kept
 };
 

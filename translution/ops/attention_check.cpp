@@ -8,6 +8,7 @@
 #include "translution/kernels/slot_plan.h"
 #include "translution/ops/attention_impl.h"
 #include "translution/ops/check.h"
+#include "translution/ops/rounding.h"
 
 namespace translution {
 namespace {
@@ -139,7 +140,7 @@ AttentionSizes sizes_of(const AttentionTerms& terms, const AttentionCall& call) 
 AttentionSizes check_attention(const AttentionTerms& t, const AttentionCall& call) {
   TORCH_CHECK(call.heads > 0, kOp, ": wanted one or more heads, got ", call.heads);
   TORCH_CHECK(std::isfinite(call.scale), kOp, ": wanted a finite scale, got ", call.scale);
-  Checker check(kOp);
+  Checker check(kOp, call.precision);
   check_scores(check, t, call.heads);
   if (t.v.defined()) {
     check.tensor("v", t.v, 3, "[B, N, heads * D]");
@@ -151,6 +152,11 @@ AttentionSizes check_attention(const AttentionTerms& t, const AttentionCall& cal
   check_sizes(check, t, call, size);
   check_slots(check, t, call);
   return size;
+}
+
+bool multiplies_bf16(const AttentionTerms& terms, const AttentionCall& call) {
+  const auto& features = terms.q.defined() ? terms.q : terms.rel_q;
+  return multiplies_bf16(call.precision, features.defined() ? features : terms.table_q);
 }
 
 std::shared_ptr<const Pairs> pairs_of(const AttentionCall& call, int64_t tokens) {
@@ -183,7 +189,8 @@ c10::SymInt kept_numbers(const AttentionTerms& terms, const AttentionCall& call,
   if (std::max(channels(terms.rel_q), channels(terms.rel_k)) < kWideChannels) return 0;
   const auto width = (terms.table_q.defined() ? terms.table_q : terms.rel_q).sym_size(-1);
   const auto numbers = rows_to_keep(call, size.tokens) * size.batch * width;
-  const int64_t bytes = static_cast<int64_t>(terms.rel_q.element_size());
+  const int64_t bytes = static_cast<int64_t>(
+      multiplies_bf16(terms, call) ? sizeof(at::BFloat16) : terms.rel_q.element_size());
   return numbers <= call.workspace / bytes ? numbers : c10::SymInt(0);
 }
 

@@ -91,7 +91,8 @@ TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
 // Can the kernels compute these terms? Float or double; relative sides with features without bias,
 // gate or vectors beside them, and vectors of keys and values where rel_q has no table of its own.
 // That is all that the methods ask for.
-bool is_fused(const AttentionTerms& terms) {
+bool is_fused(const AttentionTerms& terms, const AttentionCall& call) {
+  if (multiplies_bf16(terms, call)) return false;
   if (!fused_enabled() || is_vectors(terms.table_q)) return false;
   const bool vectors = is_vectors(terms.table_k) || is_vectors(terms.table_v);
   if (is_vectors(terms.table_k) && terms.table_q.defined()) return false;
@@ -103,7 +104,7 @@ bool is_fused(const AttentionTerms& terms) {
 
 AttentionResult forward_cpu(const AttentionTerms& terms, const AttentionCall& call) {
   const auto size = check_attention(terms, call);
-  if (!is_fused(terms)) return attention_portable(terms, call, size);
+  if (!is_fused(terms, call)) return attention_portable(terms, call, size);
   const FusedCall fused(terms, call, size, /*needs=*/0);
   const int64_t kept = kept_numbers(terms, call, size).expect_int();
   return fused.options.dtype() == at::kFloat ? forward<float>(fused, kept)
@@ -112,7 +113,7 @@ AttentionResult forward_cpu(const AttentionTerms& terms, const AttentionCall& ca
 
 TermGradients backward_cpu(const OutputGradients& d, const AttentionTerms& terms,
                            const AttentionCall& call, int64_t needs) {
-  if (!is_fused(terms)) return attention_backward_portable(d, terms, call, needs);
+  if (!is_fused(terms, call)) return attention_backward_portable(d, terms, call, needs);
   const FusedCall fused(terms, call, sizes_of(terms, call), needs);
   const bool floats = fused.options.dtype() == at::kFloat;
   if (fused.pairwise)

@@ -46,6 +46,9 @@ AttentionSizes sizes_of(const AttentionTerms& terms, const AttentionCall& call);
 /// Refuses terms that do not fit together, in one line that says what was expected and what came.
 AttentionSizes check_attention(const AttentionTerms& terms, const AttentionCall& call);
 
+/// Are operands of products bfloat16?
+bool multiplies_bf16(const AttentionTerms& terms, const AttentionCall& call);
+
 /// Is a table one of vectors per slot, not of matrices?
 inline bool is_vectors(const at::Tensor& table) { return table.defined() && table.dim() == 2; }
 

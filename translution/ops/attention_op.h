@@ -50,8 +50,6 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
                              const OptionalTensor& mask, const std::string& precision,
                              const std::string& group, int64_t workspace = 0) {
   TORCH_CHECK(!mask.has_value(), "attention: expected no mask; key padding is not available yet");
-  TORCH_CHECK(precision == "float32", "attention: expected precision 'float32', got ",
-              in_quotes(precision));
   TORCH_CHECK(group.empty(), "attention: expected no process group, got ", in_quotes(group));
   AttentionCall call;
   call.pairs = {pairs, grid.vec(), rows.vec()};
@@ -59,6 +57,7 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
   call.scale = scale;
   call.keep = value_or_undefined(keep);
   call.workspace = workspace;
+  call.precision = parse_name("precision", kPrecisions, precision);
   return call;
 }
 

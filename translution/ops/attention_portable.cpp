@@ -6,6 +6,7 @@
 
 #include "translution/ops/pair_groups.h"
 #include "translution/ops/relative_side.h"
+#include "translution/ops/rounding.h"
 
 namespace translution {
 namespace {
@@ -19,6 +20,29 @@ at::Tensor split_heads(const at::Tensor& x, int64_t heads) {  // [B,N,E] -> [B,H
 at::Tensor join_heads(const at::Tensor& x) {  // [B,H,N,D] -> [B,N,E]
   return x.transpose(1, 2).reshape({x.size(0), x.size(2), x.size(1) * x.size(3)});
 }
+
+// With bfloat16 products everything is computed in float32 from operands that are rounded.
+AttentionTerms in_float32(const AttentionTerms& terms) {
+  AttentionTerms floats;
+  for (const auto field : kTermFields)
+    if ((terms.*field).defined()) floats.*field = (terms.*field).to(at::kFloat);
+  return floats;
+}
+
+// Are these the terms that in_float32 gives?
+bool computes_in_float32(const AttentionTerms& terms, const AttentionCall& call) {
+  for (const auto field : kTermFields)
+    if ((terms.*field).defined() && (terms.*field).scalar_type() != at::kFloat) return false;
+  return call.precision == Precision::bf16;
+}
+
+AttentionCall with_float32_mask(AttentionCall call) {
+  if (call.keep.defined()) call.keep = call.keep.to(at::kFloat);
+  call.precision = Precision::bf16;
+  return call;
+}
+
+at::Tensor in_float32(const at::Tensor& x) { return x.defined() ? x.to(at::kFloat) : x; }
 
 // Everything forward and backward both need: sizes, pairs and relative sides.
 struct Context {
@@ -40,9 +64,16 @@ struct Context {
                                          : terms.table_q)
                     .options()),
         groups(group_pairs(*pairs_of(call, tokens), options.device())),
-        q(terms.rel_q, terms.table_q, batch),
-        k(terms.rel_k, terms.table_k, batch),
-        v(terms.rel_v, terms.table_v, batch) {}
+        q(terms.rel_q, terms.table_q, batch, call.precision),
+        k(terms.rel_k, terms.table_k, batch, call.precision),
+        v(terms.rel_v, terms.table_v, batch, call.precision) {}
+
+  // A factor of a product.
+  at::Tensor operand(const at::Tensor& x) const {
+    return call.precision == Precision::bf16 ? rounded(x) : x;
+  }
+
+  at::Tensor heads_of(const at::Tensor& x) const { return split_heads(operand(x), call.heads); }
 
   bool relative_scores() const { return q.present(); }
 
@@ -81,8 +112,7 @@ at::Tensor all_scores(const Context& context) {  // [B,H,Nq,N]
   auto scores =
       at::zeros({context.batch, call.heads, context.queries, context.tokens}, context.options);
   if (terms.q.defined())
-    scores = at::matmul(split_heads(terms.q, call.heads),
-                        split_heads(terms.k, call.heads).transpose(-1, -2))
+    scores = at::matmul(context.heads_of(terms.q), context.heads_of(terms.k).transpose(-1, -2))
                  .mul_(call.scale);
   if (context.groups->groups.empty()) return scores;
   if (context.relative_scores())
@@ -126,7 +156,7 @@ at::Tensor relative_values_backward(Context& context, const at::Tensor& d_out,
                                                 pair_weights.narrow(0, group.begin, group.count),
                                                 context.v.encode(group.slot, group.keys));
     d_weights.push_back(d_pair);
-    context.v.add_gradient(group.slot, group.keys, dv);
+    context.v.add_gradient(group.slot, group.keys, context.operand(dv));
   }
   return context.groups->scatter(at::cat(d_weights));
 }
@@ -137,8 +167,8 @@ void relative_scores_backward(Context& context, const at::Tensor& d_scores) {
     const auto [dq, dk] = pair_dot_backward(group, d_pairs.narrow(0, group.begin, group.count),
                                             context.q.encode(group.slot, group.queries),
                                             context.k.encode(context.key_row(group), group.keys));
-    context.q.add_gradient(group.slot, group.queries, dq);
-    context.k.add_gradient(context.key_row(group), group.keys, dk);
+    context.q.add_gradient(group.slot, group.queries, context.operand(dq));
+    context.k.add_gradient(context.key_row(group), group.keys, context.operand(dk));
   }
 }
 
@@ -156,14 +186,23 @@ at::Tensor softmax_backward(const at::Tensor& d, const at::Tensor& probabilities
 
 AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
                                    const AttentionSizes& size) {
+  if (multiplies_bf16(terms, call) && !computes_in_float32(terms, call)) {
+    auto result = attention_portable(in_float32(terms), with_float32_mask(call), size);
+    const auto type = (terms.q.defined() ? terms.q : terms.rel_q).scalar_type();
+    for (auto* tensor : {&result.out, &result.relative_out}) *tensor = tensor->to(type);
+    return result;
+  }
   const Context context(terms, call, size);
   const auto attention = context.masked_softmax(all_scores(context));
   const auto weights = apply_keep(call, apply_gate(context, attention));
   AttentionResult result;
   result.attention = empty_map(terms, size, context.options).copy_(attention);
-  result.out = terms.v.defined() ? join_heads(at::matmul(weights, split_heads(terms.v, call.heads)))
-                                 : at::empty({0}, context.options);
-  result.kept = at::empty_symint({kept_numbers(terms, call, size)}, context.options);
+  result.out = terms.v.defined()
+                   ? join_heads(at::matmul(context.operand(weights), context.heads_of(terms.v)))
+                   : at::empty({0}, context.options);
+  result.kept = at::empty_symint(
+      {kept_numbers(terms, call, size)},
+      call.precision == Precision::bf16 ? context.options.dtype(at::kBFloat16) : context.options);
   result.relative_out = context.v.present() ? relative_values(context, weights).contiguous()
                                             : at::empty({0}, context.options);
   return result;
@@ -171,6 +210,14 @@ AttentionResult attention_portable(const AttentionTerms& terms, const AttentionC
 
 TermGradients attention_backward_portable(const OutputGradients& d, const AttentionTerms& terms,
                                           const AttentionCall& call, int64_t asked) {
+  if (multiplies_bf16(terms, call) && !computes_in_float32(terms, call)) {
+    auto grads = attention_backward_portable(
+        {in_float32(d.out), in_float32(d.relative_out), d.attention, d.kept}, in_float32(terms),
+        with_float32_mask(call), asked);
+    for (int t = 0; t < kTermCount; ++t)
+      if (grads[t].defined()) grads[t] = grads[t].to((terms.*kTermFields[t]).scalar_type());
+    return grads;
+  }
   const int64_t joined =
       (asked & kJoinK ? int64_t{1} << kRelK : 0) | (asked & kJoinV ? int64_t{1} << kRelV : 0);
   const int64_t needs = asked | joined;
@@ -185,9 +232,10 @@ TermGradients attention_backward_portable(const OutputGradients& d, const Attent
 
   auto d_weights = at::zeros_like(attention);
   if (terms.v.defined() && d.out.defined()) {
-    const auto d_heads = split_heads(d.out, call.heads);
-    d_weights = at::matmul(d_heads, split_heads(terms.v, call.heads).transpose(-1, -2));
-    if (wants(kV)) grads[kV] = join_heads(at::matmul(weights.transpose(-1, -2), d_heads));
+    const auto d_heads = context.heads_of(d.out);
+    d_weights = at::matmul(d_heads, context.heads_of(terms.v).transpose(-1, -2));
+    if (wants(kV))
+      grads[kV] = join_heads(at::matmul(context.operand(weights).transpose(-1, -2), d_heads));
   }
   if (context.v.present() && d.relative_out.defined())
     d_weights = d_weights + relative_values_backward(context, d.relative_out, weights);
@@ -208,12 +256,12 @@ TermGradients attention_backward_portable(const OutputGradients& d, const Attent
 
   const auto d_scores = softmax_backward(d_attention, attention);
   if (terms.q.defined()) {
+    const auto factor = context.operand(d_scores);
     if (wants(kQ))
-      grads[kQ] =
-          join_heads(at::matmul(d_scores, split_heads(terms.k, call.heads))).mul_(call.scale);
+      grads[kQ] = join_heads(at::matmul(factor, context.heads_of(terms.k))).mul_(call.scale);
     if (wants(kK))
       grads[kK] =
-          join_heads(at::matmul(d_scores.transpose(-1, -2), split_heads(terms.q, call.heads)))
+          join_heads(at::matmul(factor.transpose(-1, -2), context.heads_of(terms.q)))
               .mul_(call.scale);
   }
   if (terms.bias.defined() && wants(kBias))

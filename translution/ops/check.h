@@ -2,12 +2,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "translution/core/precision.h"
+
 namespace translution {
 
-/// Checks of one call: each says the op, what was wanted and what came. Sizes may be symbolic.
+/// Checks of one call: each says the op, what was expected and what came. Sizes may be symbolic.
+/// Where products are bfloat16, float32 and bfloat16 may stand side by side.
 class Checker {
  public:
-  explicit Checker(const char* op) : op_(op) {}
+  explicit Checker(const char* op, Precision precision = Precision::float32)
+      : op_(op), precision_(precision) {}
 
   /// Wanted: float, `dims` dimensions, the type and device of the first tensor checked.
   void tensor(const char* name, const at::Tensor& t, int64_t dims, const char* layout) {
@@ -15,11 +19,15 @@ class Checker {
     TORCH_CHECK(at::isFloatingType(t.scalar_type()), op_, ": ", name,
                 " must hold floating-point numbers, got ", t.scalar_type(), "; convert it");
     TORCH_CHECK(t.dim() == dims, op_, ": ", name, " must be ", layout, ", got ", t.sym_sizes());
+    const bool mixed = precision_ == Precision::bf16;
+    TORCH_CHECK(!mixed || t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16, op_,
+                ": precision bf16 takes float32 or bfloat16 tensors, but ", name, " is ",
+                t.scalar_type(), "; convert it, or use precision float32");
     if (!first_.defined()) {
       first_ = t, first_name_ = name;
       return;
     }
-    TORCH_CHECK(t.scalar_type() == first_.scalar_type(), op_, ": ", name, " is ", t.scalar_type(),
+    TORCH_CHECK(mixed || t.scalar_type() == first_.scalar_type(), op_, ": ", name, " is ", t.scalar_type(),
                 " but ", first_name_, " is ", first_.scalar_type(), "; convert one of them");
     TORCH_CHECK(t.device() == first_.device(), op_, ": ", name, " is on ", t.device(), " but ",
                 first_name_, " is on ", first_.device(), "; move one of them");
@@ -44,6 +52,7 @@ class Checker {
 
  private:
   const char* op_;
+  const Precision precision_;
   at::Tensor first_;
   const char* first_name_ = "";
 };

@@ -11,6 +11,7 @@
 #include "translution/ops/parallel.h"
 #include "translution/ops/register.h"
 #include "translution/ops/relative_side.h"
+#include "translution/ops/rounding.h"
 
 namespace translution {
 namespace {
@@ -19,10 +20,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using ConvolutionForward = at::Tensor(const at::Tensor& x, const at::Tensor& weight,
                                       const std::string& pairs, at::IntArrayRef grid,
-                                      at::IntArrayRef rows);
+                                      at::IntArrayRef rows, const std::string& precision);
 using ConvolutionBackward = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight,
-    const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t needs);
+    const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t needs,
+    const std::string& precision);
 
 constexpr const char* kConvolution = "convolution";
 // Which gradients backward is asked for.
@@ -30,8 +32,9 @@ constexpr int64_t kNeedsX = 1, kNeedsWeight = 2;
 
 // Checks the call; returns how many rows the result has.
 c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
-                              const std::string& pairs, at::IntArrayRef rows) {
-  Checker check(kConvolution);
+                              const std::string& pairs, at::IntArrayRef rows,
+                              const std::string& precision) {
+  Checker check(kConvolution, parse_name("precision", kPrecisions, precision));
   check.tensor("x", x, 3, "[B, N, C]");
   TORCH_CHECK(x.sym_size(1) > 0, kConvolution, ": wanted one or more tokens, x is ", x.sym_sizes());
   check.tensor("weight", weight, 3, "[slots, C, width], one matrix per slot");
@@ -43,20 +46,27 @@ c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
   return rows.empty() ? x.sym_size(1) : c10::SymInt(static_cast<int64_t>(rows.size()));
 }
 
-// The pairs, the side that is read, and the weights of the pairs: one where a pair is open.
+// The pairs, the side that is read, and the weights of the pairs: one where a pair is open. With
+// products of bfloat16 the features come as float32.
 struct Problem {
+  Precision precision;
+  at::TensorOptions options;
   std::shared_ptr<const PairGroups> groups;
   at::Tensor weights;  // [P,1,1]
   RelativeSide side;
 
   Problem(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
-          at::IntArrayRef grid, at::IntArrayRef rows)
-      : groups(group_pairs(*find_pairs({pairs, grid.vec(), rows.vec(), x.size(1)}), x.device())),
-        side(x, weight, x.size(0)) {
+          at::IntArrayRef grid, at::IntArrayRef rows, const std::string& asked)
+      : precision(multiplies_bf16(parse_name("precision", kPrecisions, asked), x)
+                      ? Precision::bf16
+                      : Precision::float32),
+        options(precision == Precision::bf16 ? x.options().dtype(at::kFloat) : x.options()),
+        groups(group_pairs(*find_pairs({pairs, grid.vec(), rows.vec(), x.size(1)}), x.device())),
+        side(x.to(c10::typeMetaToScalarType(options.dtype())), weight, x.size(0), precision) {
     weights = groups->closed.defined()
                   ? groups->closed.flatten().index_select(0, groups->place).logical_not()
-                  : at::ones({groups->place.size(0)}, x.options());
-    weights = weights.to(x.scalar_type()).view({-1, 1, 1});
+                  : at::ones({groups->place.size(0)}, options);
+    weights = weights.to(c10::typeMetaToScalarType(options.dtype())).view({-1, 1, 1});
   }
 
   at::Tensor weights_of(const PairGroup& group, int64_t batch) const {
@@ -74,31 +84,32 @@ struct SteadyProducts {
 };
 
 at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
-                    at::IntArrayRef grid, at::IntArrayRef rows) {
-  const int64_t queries = check_convolution(x, weight, pairs, rows).expect_int();
-  const Problem problem(x, weight, pairs, grid, rows);
-  auto out = at::zeros({queries, x.size(0), weight.size(2)}, x.options());
+                    at::IntArrayRef grid, at::IntArrayRef rows, const std::string& precision) {
+  const int64_t queries = check_convolution(x, weight, pairs, rows, precision).expect_int();
+  const Problem problem(x, weight, pairs, grid, rows, precision);
+  auto out = at::zeros({queries, x.size(0), weight.size(2)}, problem.options);
   for (const PairGroup& group : problem.groups->groups) {
     const auto v = problem.side.encode(group.slot, group.keys);
     const SteadyProducts steady(group);
     out.index_add_(0, group.queries, pair_mix(group, problem.weights_of(group, x.size(0)), v));
   }
-  return out.transpose(0, 1).contiguous();
+  return out.transpose(0, 1).contiguous().to(x.scalar_type());
 }
 
 at::Tensor convolve_meta(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
-                         at::IntArrayRef, at::IntArrayRef rows) {
-  const auto queries = check_convolution(x, weight, pairs, rows);
+                         at::IntArrayRef, at::IntArrayRef rows, const std::string& precision) {
+  const auto queries = check_convolution(x, weight, pairs, rows, precision);
   return at::empty_symint({x.sym_size(0), queries, weight.sym_size(2)}, x.options());
 }
 
 std::tuple<at::Tensor, at::Tensor> convolve_backward(const at::Tensor& d_out, const at::Tensor& x,
                                                      const at::Tensor& weight,
                                                      const std::string& pairs, at::IntArrayRef grid,
-                                                     at::IntArrayRef rows, int64_t needs) {
-  Problem problem(x, weight, pairs, grid, rows);
+                                                     at::IntArrayRef rows, int64_t needs,
+                                                     const std::string& precision) {
+  Problem problem(x, weight, pairs, grid, rows, precision);
   problem.side.start_backward(needs & kNeedsX, needs & kNeedsWeight);
-  const auto d_tokens = d_out.transpose(0, 1);  // [Nq,B,C']
+  const auto d_tokens = d_out.to(problem.options).transpose(0, 1);  // [Nq,B,C']
   for (const PairGroup& group : problem.groups->groups) {
     const auto v = problem.side.encode(group.slot, group.keys);
     at::Tensor dv;
@@ -111,14 +122,15 @@ std::tuple<at::Tensor, at::Tensor> convolve_backward(const at::Tensor& d_out, co
     problem.side.add_gradient(group.slot, group.keys, dv);
   }
   const auto nothing = at::empty({0}, x.options());
-  return {needs & kNeedsX ? problem.side.dx().contiguous() : nothing,
+  return {needs & kNeedsX ? problem.side.dx().contiguous().to(x.scalar_type()) : nothing,
           needs & kNeedsWeight ? problem.side.dtable() : nothing};
 }
 
 std::tuple<at::Tensor, at::Tensor> convolve_backward_meta(const at::Tensor&, const at::Tensor& x,
                                                           const at::Tensor& weight,
                                                           const std::string&, at::IntArrayRef,
-                                                          at::IntArrayRef, int64_t needs) {
+                                                          at::IntArrayRef, int64_t needs,
+                                                          const std::string&) {
   const auto nothing = at::empty({0}, x.options());
   return {needs & kNeedsX ? empty_of(x) : nothing,
           needs & kNeedsWeight ? empty_of(weight) : nothing};
@@ -129,13 +141,14 @@ class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction
   static constexpr bool is_traceable = true;
 
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
-                            const PairsName& pairs) {
+                            const PairsName& pairs, Precision precision) {
     at::AutoDispatchBelowADInplaceOrView below;
     ctx->save_for_backward({x, weight});
     ctx->saved_data["pairs"] = pairs.text;
     ctx->saved_data["grid"] = pairs.grid;
     ctx->saved_data["rows"] = pairs.rows;
-    return convolution(x, weight, pairs);
+    ctx->saved_data["precision"] = std::string(name_of(kPrecisions, precision));
+    return convolution(x, weight, pairs, precision);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
@@ -145,35 +158,41 @@ class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction
         (ctx->needs_input_grad(0) ? kNeedsX : 0) | (ctx->needs_input_grad(1) ? kNeedsWeight : 0);
     const auto [dx, dweight] =
         op(d_outputs[0], saved[0], saved[1], ctx->saved_data["pairs"].toStringRef(),
-           ctx->saved_data["grid"].toIntVector(), ctx->saved_data["rows"].toIntVector(), needs);
+           ctx->saved_data["grid"].toIntVector(), ctx->saved_data["rows"].toIntVector(), needs,
+           ctx->saved_data["precision"].toStringRef());
     return {needs & kNeedsX ? dx : at::Tensor(), needs & kNeedsWeight ? dweight : at::Tensor(),
-            at::Tensor()};
+            at::Tensor(), at::Tensor()};
   }
 };
 
 at::Tensor convolve_autograd(const at::Tensor& x, const at::Tensor& weight,
-                             const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows) {
-  return ConvolutionFunction::apply(x, weight, PairsName{pairs, grid.vec(), rows.vec()});
+                             const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows,
+                             const std::string& precision) {
+  return ConvolutionFunction::apply(x, weight, PairsName{pairs, grid.vec(), rows.vec()},
+                                    parse_name("precision", kPrecisions, precision));
 }
 
 }  // namespace
 
-at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const PairsName& pairs) {
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const PairsName& pairs,
+                       Precision precision) {
   static const Op<ConvolutionForward> op("translution::convolution");
   // The dispatcher knows no undefined tensors.
   TORCH_CHECK(x.defined(), kConvolution, ": x [B, N, C] is missing");
   TORCH_CHECK(weight.defined(), kConvolution, ": weight [slots, C, width] is missing");
-  return op(x, weight, pairs.text, pairs.grid, pairs.rows);
+  return op(x, weight, pairs.text, pairs.grid, pairs.rows, name_of(kPrecisions, precision));
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<ConvolutionForward>(
-      m, "convolution(Tensor x, Tensor weight, str pairs, int[] grid=[], int[] rows=[]) -> Tensor",
+      m,
+      "convolution(Tensor x, Tensor weight, str pairs, int[] grid=[], int[] rows=[], "
+      "str precision='float32') -> Tensor",
       {convolve, nullptr, convolve_meta, convolve_autograd});
   register_op<ConvolutionBackward>(
       m,
       "convolution_backward(Tensor d_out, Tensor x, Tensor weight, str pairs, int[] grid, "
-      "int[] rows, int needs=3) -> (Tensor, Tensor)",
+      "int[] rows, int needs=3, str precision='float32') -> (Tensor, Tensor)",
       {convolve_backward, nullptr, convolve_backward_meta, nullptr});
 }
 

@@ -35,7 +35,7 @@ struct MethodCall {
   at::Tensor queries;  // the rows of x asked for
 
   MethodCall(const char* op, const at::Tensor& x, const AttentionCall& call)
-      : call(call), check(op), x(x) {
+      : call(call), check(op, call.precision), x(x) {
     TORCH_CHECK(call.heads > 0, op, ": wanted one or more heads, got ", call.heads);
     check.tensor("x", x, 3, "[B, N, C]");
     TORCH_CHECK(x.sym_size(1) > 0, op, ": wanted one or more tokens, x is ", x.sym_sizes());
@@ -80,14 +80,15 @@ struct MethodCall {
     project_rows(x, of_tokens);
   }
 
-  static void project_rows(const at::Tensor& rows, const std::vector<Projection>& projections) {
+  void project_rows(const at::Tensor& rows, const std::vector<Projection>& projections) const {
     if (projections.empty()) return;
     std::vector<at::Tensor> weights, biases;
     for (const auto& projection : projections) {
       weights.push_back(projection.weight);
       if (projection.bias.defined()) biases.push_back(projection.bias);
     }
-    const auto products = translution::project(rows, weights, biases);
+    const auto products =
+        translution::project(rows, weights, biases, /*transposed=*/false, call.precision);
     for (size_t p = 0; p < products.size(); ++p) *projections[p].out = products[p];
   }
 
@@ -226,7 +227,8 @@ MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& w,
   const bool halved = shared && small_scores && mixing == Mixing::mean;
   const auto result = attention(terms, method.scaled(width, halved ? 0.5 : 1));
   if (!small_values) return method.finish(result.out, result);
-  const auto expanded = project(w.table.v.defined() ? result.relative_out : result.out, {w.up})[0];
+  const auto expanded = project(w.table.v.defined() ? result.relative_out : result.out, {w.up}, {},
+                                /*transposed=*/false, call.precision)[0];
   if (!shared) return method.finish(expanded, result);
   const auto sum = result.out + expanded;
   return method.finish(mixing == Mixing::mean ? sum / 2 : sum, result);
@@ -278,11 +280,12 @@ RoleWeights to_roles(const char* name, const OptionalTensorList& list) {
 // What the registered methods take beside weights.
 AttentionCall to_call(const at::Tensor& x, const std::string& pairs, int64_t heads,
                       at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
-                      const OptionalTensor& angles) {
+                      const OptionalTensor& angles, const std::string& precision) {
   AttentionCall call;
   call.pairs = {pairs, grid.vec(), rows.vec()};
   call.heads = heads;
   call.angles = value_or_undefined(angles);
+  call.precision = parse_name("precision", kPrecisions, precision);
   call.keep = dropout_mask(dropout, x, call);
   return call;
 }
@@ -290,8 +293,10 @@ AttentionCall to_call(const at::Tensor& x, const std::string& pairs, int64_t hea
 at::Tensor translution_op(const at::Tensor& x, const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const std::string& pairs, int64_t heads,
                           at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
-                          const OptionalTensor& angles) {
-  return translution(x, {q, k, v}, to_call(x, pairs, heads, grid, rows, dropout, angles)).out;
+                          const OptionalTensor& angles, const std::string& precision) {
+  return translution(x, {q, k, v},
+                     to_call(x, pairs, heads, grid, rows, dropout, angles, precision))
+      .out;
 }
 
 at::Tensor alpha_translution_op(const at::Tensor& x, const OptionalTensorList& shared,
@@ -299,11 +304,11 @@ at::Tensor alpha_translution_op(const at::Tensor& x, const OptionalTensorList& s
                                 const OptionalTensor& up, const std::string& pairs, int64_t heads,
                                 const std::string& mixing, at::IntArrayRef grid,
                                 at::IntArrayRef rows, double dropout,
-                                const OptionalTensor& angles) {
+                                const OptionalTensor& angles, const std::string& precision) {
   return alpha_translution(x,
                            {to_roles("shared", shared), to_roles("down", down),
                             to_roles("table", table), value_or_undefined(up)},
-                           to_call(x, pairs, heads, grid, rows, dropout, angles),
+                           to_call(x, pairs, heads, grid, rows, dropout, angles, precision),
                            parse_name("mixing", kMixings, mixing))
       .out;
 }
@@ -315,7 +320,7 @@ at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at:
                              const OptionalTensor& gate, at::IntArrayRef grid, at::IntArrayRef rows,
                              double dropout, const OptionalTensor& angles,
                              const OptionalTensor& q_bias, const OptionalTensor& k_bias,
-                             const OptionalTensor& v_bias) {
+                             const OptionalTensor& v_bias, const std::string& precision) {
   return self_attention(
              x, {q, k, v},
              {value_or_undefined(key_vectors),
@@ -324,7 +329,7 @@ at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at:
               value_or_undefined(position),
               value_or_undefined(gate),
               {value_or_undefined(q_bias), value_or_undefined(k_bias), value_or_undefined(v_bias)}},
-             to_call(x, pairs, heads, grid, rows, dropout, angles))
+             to_call(x, pairs, heads, grid, rows, dropout, angles, precision))
       .out;
 }
 
@@ -335,19 +340,20 @@ at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at:
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def(
       "translution(Tensor x, Tensor q, Tensor k, Tensor v, str pairs, int heads, int[] grid=[], "
-      "int[] rows=[], float dropout=0., Tensor? angles=None) -> Tensor",
+      "int[] rows=[], float dropout=0., Tensor? angles=None, "
+      "str precision='float32') -> Tensor",
       translution_op);
   m.def(
       "alpha_translution(Tensor x, Tensor?[] shared, Tensor?[] down, Tensor?[] table, Tensor? up, "
       "str pairs, int heads, str mixing='sum', int[] grid=[], int[] rows=[], float dropout=0., "
-      "Tensor? angles=None) -> Tensor",
+      "Tensor? angles=None, str precision='float32') -> Tensor",
       alpha_translution_op);
   m.def(
       "self_attention(Tensor x, Tensor q, Tensor k, Tensor v, int heads, str pairs='', "
       "Tensor? key_vectors=None, Tensor? value_vectors=None, Tensor? bias=None, "
       "Tensor? position=None, Tensor? gate=None, int[] grid=[], int[] rows=[], float dropout=0., "
-      "Tensor? angles=None, Tensor? q_bias=None, Tensor? k_bias=None, Tensor? v_bias=None) "
-      "-> Tensor",
+      "Tensor? angles=None, Tensor? q_bias=None, Tensor? k_bias=None, Tensor? v_bias=None, "
+      "str precision='float32') -> Tensor",
       self_attention_op);
 }
 

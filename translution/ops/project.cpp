@@ -8,6 +8,7 @@
 #include "translution/ops/implementation.h"
 #include "translution/ops/project_fused.h"
 #include "translution/ops/register.h"
+#include "translution/ops/rounding.h"
 
 namespace translution {
 namespace {
@@ -15,9 +16,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using Tensors = std::vector<at::Tensor>;
-using ProjectForward = Tensors(const at::Tensor&, at::TensorList, at::TensorList, bool);
+using ProjectForward = Tensors(const at::Tensor&, at::TensorList, at::TensorList, bool,
+                               const std::string&);
 using ProjectBackward = Tensors(const OptionalTensorList&, const at::Tensor&, at::TensorList, bool,
-                                int64_t);
+                                int64_t, const std::string&);
 
 constexpr const char* kProject = "project";
 // Which gradients backward is asked for: of x, and of weight w in bit w + 1.
@@ -26,15 +28,19 @@ int64_t needs_weight(size_t w) { return int64_t{2} << w; }
 // `needs` holds one bit per weight; 16 keeps it far from overflow.
 constexpr size_t kMostWeights = 16;
 
+Precision precision_of(const std::string& name) {
+  return parse_name("precision", kPrecisions, name);
+}
+
 void check_project(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
-                   bool transposed) {
+                   bool transposed, const std::string& precision) {
   TORCH_CHECK(x.dim() > 0, kProject, ": x must be [..., in], got ", x.sym_sizes());
   TORCH_CHECK(!weights.empty() && weights.size() <= kMostWeights, kProject, ": wanted 1 to ",
               kMostWeights, " weights, got ", weights.size());
   TORCH_CHECK(biases.empty() || biases.size() == weights.size(), kProject,
               ": wanted no bias or one for each weight, got ", biases.size(), " for ",
               weights.size(), " weights");
-  Checker check(kProject);
+  Checker check(kProject, precision_of(precision));
   check.tensor("x", x, x.dim(), "[..., in]");
   for (size_t w = 0; w < weights.size(); ++w) {
     check.tensor("weight", weights[w], 2, transposed ? "[out, in]" : "[in, out]");
@@ -46,9 +52,9 @@ void check_project(const at::Tensor& x, at::TensorList weights, at::TensorList b
   }
 }
 
-bool project_is_fused(const at::Tensor& x) {
-  return fused_enabled() && x.numel() > 0 &&
-         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+bool project_is_fused(const at::Tensor& x, const std::string& precision) {
+  if (multiplies_bf16(precision_of(precision), x)) return false;
+  return fused_enabled() && x.numel() > 0 && x.scalar_type() != at::kHalf;
 }
 
 at::Tensor as_rows(const at::Tensor& x) {
@@ -62,30 +68,39 @@ at::Tensor like_x(const at::Tensor& rows, const at::Tensor& x) {
   return rows.view(sizes);
 }
 
+// A factor of a product in plain LibTorch calls.
+at::Tensor operand_portable(const at::Tensor& x, bool bf16) { return bf16 ? rounded(x) : x; }
+
 Tensors project_portable(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
-                         bool transposed) {
-  check_project(x, weights, biases, transposed);
+                         bool transposed, const std::string& precision) {
+  check_project(x, weights, biases, transposed, precision);
+  const bool bf16 = multiplies_bf16(precision_of(precision), x);
+  const auto left = operand_portable(x, bf16);
   Tensors out;
   for (size_t w = 0; w < weights.size(); ++w) {
-    const auto product = at::matmul(x, transposed ? weights[w].t() : weights[w]);
-    out.push_back(biases.empty() ? product : product + biases[w]);
+    const auto right = operand_portable(weights[w], bf16);
+    auto product = at::matmul(left, transposed ? right.t() : right);
+    if (!biases.empty()) product = product + biases[w];
+    out.push_back(product.to(x.scalar_type()));
   }
   return out;
 }
 
 Tensors project_cpu(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
-                    bool transposed) {
-  if (!project_is_fused(x)) return project_portable(x, weights, biases, transposed);
-  check_project(x, weights, biases, transposed);
+                    bool transposed, const std::string& precision) {
+  if (!project_is_fused(x, precision)) return project_portable(x, weights, biases, transposed, precision);
+  check_project(x, weights, biases, transposed, precision);
+  const bool bf16 = multiplies_bf16(precision_of(precision), x);
   Tensors out;
-  for (const auto& rows : project_fused(as_rows(x), weights, biases, transposed))
-    out.push_back(like_x(rows, x));
+  for (const auto& rows :
+       project_fused(bf16 ? to_bf16(as_rows(x)) : as_rows(x), weights, biases, transposed))
+    out.push_back(like_x(rows.to(x.scalar_type()), x));
   return out;
 }
 
 Tensors project_meta(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
-                     bool transposed) {
-  check_project(x, weights, biases, transposed);
+                     bool transposed, const std::string& precision) {
+  check_project(x, weights, biases, transposed, precision);
   Tensors out;
   for (const auto& weight : weights) {
     auto sizes = x.sym_sizes().vec();
@@ -96,11 +111,13 @@ Tensors project_meta(const at::Tensor& x, at::TensorList weights, at::TensorList
 }
 
 // The sum over the weights of d[w] [R,out] times the weight, the other way round: [R,in].
-at::Tensor input_gradient_portable(const Tensors& d, at::TensorList weights, bool transposed) {
+at::Tensor input_gradient_portable(const Tensors& d, at::TensorList weights, bool transposed,
+                                   bool bf16) {
   at::Tensor dx;
   for (size_t w = 0; w < weights.size(); ++w) {
     if (!d[w].defined()) continue;
-    const auto part = d[w].mm(transposed ? weights[w] : weights[w].t());
+    const auto right = operand_portable(weights[w], bf16);
+    const auto part = d[w].mm(transposed ? right : right.t());
     dx = dx.defined() ? dx + part : part;
   }
   return dx;
@@ -110,37 +127,51 @@ at::Tensor weight_gradient_portable(const at::Tensor& a, const at::Tensor& b) {
   return a.t().mm(b);
 }
 
+at::Tensor operand_fused(const at::Tensor& x, bool bf16) { return bf16 ? to_bf16(x) : x; }
+
+at::Tensor input_gradient_fused(const Tensors& d, at::TensorList weights, bool transposed, bool) {
+  return project_input_gradient(d, weights, transposed);
+}
+
 // Gradients of x and of each weight; empty tensors for those not asked for. The sums over d that
 // are the gradients of the biases need no op.
-template <at::Tensor (*input_gradient)(const Tensors&, at::TensorList, bool),
+template <at::Tensor (*operand)(const at::Tensor&, bool),
+          at::Tensor (*input_gradient)(const Tensors&, at::TensorList, bool, bool),
           at::Tensor (*weight_gradient)(const at::Tensor&, const at::Tensor&)>
 Tensors project_backward(const OptionalTensorList& d_list, const at::Tensor& x,
-                         at::TensorList weights, bool transposed, int64_t needs) {
+                         at::TensorList weights, bool transposed, int64_t needs,
+                         const std::string& precision) {
+  const bool bf16 = multiplies_bf16(precision_of(precision), x);
   Tensors d, grads(1 + weights.size(), at::empty({0}, x.options()));
   for (size_t w = 0; w < weights.size(); ++w) {
     const auto given = value_or_undefined(d_list.get(w));
-    d.push_back(given.defined() ? as_rows(given) : given);
+    d.push_back(given.defined() ? operand(as_rows(given), bf16) : given);
   }
-  if (needs & kNeedsInput) grads[0] = input_gradient(d, weights, transposed).view(x.sizes());
-  const auto rows = as_rows(x);
+  if (needs & kNeedsInput)
+    grads[0] =
+        input_gradient(d, weights, transposed, bf16).to(x.scalar_type()).view(x.sizes());
+  const auto rows = needs & ~kNeedsInput ? operand(as_rows(x), bf16) : at::Tensor();
   for (size_t w = 0; w < weights.size(); ++w)
     if ((needs & needs_weight(w)) && d[w].defined())
-      grads[1 + w] = transposed ? weight_gradient(d[w], rows) : weight_gradient(rows, d[w]);
+      grads[1 + w] = (transposed ? weight_gradient(d[w], rows) : weight_gradient(rows, d[w]))
+                         .to(weights[w].scalar_type());
   return grads;
 }
 
 constexpr ProjectBackward* project_backward_portable =
-    project_backward<input_gradient_portable, weight_gradient_portable>;
+    project_backward<operand_portable, input_gradient_portable, weight_gradient_portable>;
+constexpr ProjectBackward* project_backward_fused =
+    project_backward<operand_fused, input_gradient_fused, project_weight_gradient>;
 
 Tensors project_backward_cpu(const OptionalTensorList& d, const at::Tensor& x,
-                             at::TensorList weights, bool transposed, int64_t needs) {
-  return project_is_fused(x) ? project_backward<project_input_gradient, project_weight_gradient>(
-                                   d, x, weights, transposed, needs)
-                             : project_backward_portable(d, x, weights, transposed, needs);
+                             at::TensorList weights, bool transposed, int64_t needs,
+                             const std::string& precision) {
+  const auto backward = project_is_fused(x, precision) ? project_backward_fused : project_backward_portable;
+  return backward(d, x, weights, transposed, needs, precision);
 }
 
 Tensors project_backward_meta(const OptionalTensorList&, const at::Tensor& x,
-                              at::TensorList weights, bool, int64_t needs) {
+                              at::TensorList weights, bool, int64_t needs, const std::string&) {
   Tensors grads(1 + weights.size(), at::empty({0}, x.options()));
   if (needs & kNeedsInput) grads[0] = empty_of(x);
   for (size_t w = 0; w < weights.size(); ++w)
@@ -149,15 +180,16 @@ Tensors project_backward_meta(const OptionalTensorList&, const at::Tensor& x,
 }
 
 Tensors call_project(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
-                     bool transposed) {
+                     bool transposed, const std::string& precision) {
   static const Op<ProjectForward> op("translution::project");
-  return op(x, weights, biases, transposed);
+  return op(x, weights, biases, transposed, precision);
 }
 
 Tensors call_project_backward(const OptionalTensorList& d, const at::Tensor& x,
-                              at::TensorList weights, bool transposed, int64_t needs) {
+                              at::TensorList weights, bool transposed, int64_t needs,
+                              const std::string& precision) {
   static const Op<ProjectBackward> op("translution::project_backward");
-  return op(d, x, weights, transposed, needs);
+  return op(d, x, weights, transposed, needs, precision);
 }
 
 class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
@@ -165,7 +197,8 @@ class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
   static constexpr bool is_traceable = true;
 
   static variable_list forward(AutogradContext* ctx, const at::Tensor& x, at::TensorList weights,
-                               at::TensorList biases, bool transposed) {
+                               at::TensorList biases, bool transposed,
+                               const std::string& precision) {
     at::AutoDispatchBelowADInplaceOrView below;
     variable_list saved = {x};
     saved.insert(saved.end(), weights.begin(), weights.end());
@@ -173,7 +206,8 @@ class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
     ctx->set_materialize_grads(false);
     ctx->saved_data["transposed"] = transposed;
     ctx->saved_data["biases"] = static_cast<int64_t>(biases.size());
-    return call_project(x, weights, biases, transposed);
+    ctx->saved_data["precision"] = precision;
+    return call_project(x, weights, biases, transposed, precision);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& d) {
@@ -186,59 +220,63 @@ class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
       any = any || given.defined();
     }
     const auto biases = static_cast<size_t>(ctx->saved_data["biases"].toInt());
-    variable_list grads(1 + weights.size() + biases + 1);
+    variable_list grads(1 + weights.size() + biases + 2);
     if (!any) return grads;
     int64_t needs = ctx->needs_input_grad(0) ? kNeedsInput : 0;
     for (size_t w = 0; w < weights.size(); ++w)
       if (d[w].defined() && ctx->needs_input_grad(1 + w)) needs |= needs_weight(w);
     const auto found = call_project_backward(d_list, saved[0], weights,
-                                             ctx->saved_data["transposed"].toBool(), needs);
+                                             ctx->saved_data["transposed"].toBool(), needs,
+                                             ctx->saved_data["precision"].toStringRef());
     if (needs & kNeedsInput) grads[0] = found[0];
     for (size_t w = 0; w < weights.size(); ++w)
       if (needs & needs_weight(w)) grads[1 + w] = found[1 + w];
     for (size_t b = 0; b < biases; ++b)
       if (d[b].defined() && ctx->needs_input_grad(1 + weights.size() + b))
-        grads[1 + weights.size() + b] = sum_first(as_rows(d[b]));
+        grads[1 + weights.size() + b] = sum_first(as_rows(d[b].scalar_type() == at::kBFloat16 ? d[b].to(at::kFloat) : d[b]));
     return grads;
   }
 };
 
 Tensors project_autograd(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
-                         bool transposed) {
-  return ProjectFunction::apply(x, weights, biases, transposed);
+                         bool transposed, const std::string& precision) {
+  return ProjectFunction::apply(x, weights, biases, transposed, precision);
 }
 
 }  // namespace
 
 Tensors project(const at::Tensor& x, const Tensors& weights, const Tensors& biases,
-                bool transposed) {
+                bool transposed, Precision precision) {
   // The dispatcher knows no undefined tensors.
   TORCH_CHECK(x.defined(), kProject, ": x [..., in] is missing");
   for (const auto& tensors : {weights, biases})
     for (const auto& tensor : tensors)
       TORCH_CHECK(tensor.defined(), kProject, ": a weight or bias is missing");
-  return call_project(x, weights, biases, transposed);
+  return call_project(x, weights, biases, transposed, name_of(kPrecisions, precision));
 }
 
 std::pair<at::Tensor, at::Tensor> project_gradients(const at::Tensor& d, const at::Tensor& x,
                                                     const at::Tensor& weight, bool wants_x,
-                                                    bool wants_weight) {
+                                                    bool wants_weight, Precision precision) {
   OptionalTensorList d_list;
   d_list.push_back(d);
   const auto found =
       call_project_backward(d_list, x, {weight}, /*transposed=*/false,
-                            (wants_x ? kNeedsInput : 0) | (wants_weight ? needs_weight(0) : 0));
+                            (wants_x ? kNeedsInput : 0) | (wants_weight ? needs_weight(0) : 0),
+                            name_of(kPrecisions, precision));
   return {wants_x ? found[0] : at::Tensor(), wants_weight ? found[1] : at::Tensor()};
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<ProjectForward>(
-      m, "project(Tensor x, Tensor[] weights, Tensor[] biases, bool transposed=False) -> Tensor[]",
+      m,
+      "project(Tensor x, Tensor[] weights, Tensor[] biases, bool transposed=False, "
+      "str precision='float32') -> Tensor[]",
       {project_portable, project_cpu, project_meta, project_autograd});
   register_op<ProjectBackward>(
       m,
-      "project_backward(Tensor?[] d, Tensor x, Tensor[] weights, bool transposed, int needs) "
-      "-> Tensor[]",
+      "project_backward(Tensor?[] d, Tensor x, Tensor[] weights, bool transposed, int needs, "
+      "str precision='float32') -> Tensor[]",
       {project_backward_portable, project_backward_cpu, project_backward_meta, nullptr});
 }
 

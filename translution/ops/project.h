@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "translution/core/precision.h"
+
 namespace translution {
 
 /// x [...,in] times each weight [in,out], plus its bias [out]: one result [...,out] per weight.
@@ -12,16 +14,22 @@ namespace translution {
 /// its gradient is summed while it is in cache. `biases` is empty or has one for each weight. With
 /// `transposed` a weight is [out,in], as torch::nn::Linear has it.
 ///
-/// On the CPU in float or double through the kernels' products, the same bits for any number of
-/// threads: 1.4 times as fast as LibTorch's, which OpenBLAS multiplies. Elsewhere plain LibTorch.
+/// With Precision::bf16, or for x in bfloat16, x and weights are rounded and products summed in
+/// float32; weights may be float32 or bfloat16, and the result has the type of x.
+///
+/// On the CPU in float, double or bfloat16 through the kernels' products, the same bits for any
+/// number of threads: 1.4 times as fast as LibTorch's, which OpenBLAS multiplies. Elsewhere plain
+/// LibTorch.
 std::vector<at::Tensor> project(const at::Tensor& x, const std::vector<at::Tensor>& weights,
                                 const std::vector<at::Tensor>& biases = {},
-                                bool transposed = false);
+                                bool transposed = false,
+                                Precision precision = Precision::float32);
 
 /// Gradients of x and weight from that of x times weight [in,out], for ops that project in their
 /// own forward; undefined where not wanted.
 std::pair<at::Tensor, at::Tensor> project_gradients(const at::Tensor& d, const at::Tensor& x,
                                                     const at::Tensor& weight, bool wants_x,
-                                                    bool wants_weight);
+                                                    bool wants_weight,
+                                                    Precision precision = Precision::float32);
 
 }  // namespace translution

@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 
 #include "translution/ops/project.h"
+#include "translution/ops/rounding.h"
 
 namespace translution {
 
-RelativeSide::RelativeSide(const at::Tensor& x, const at::Tensor& table, int64_t batch)
-    : table_(table), batch_(batch) {
+RelativeSide::RelativeSide(const at::Tensor& x, const at::Tensor& table, int64_t batch,
+                           Precision precision)
+    : table_(table), batch_(batch), precision_(precision) {
   if (x.defined()) x_ = x.transpose(0, 1).contiguous();  // [N,B,C]
 }
 
@@ -16,7 +18,9 @@ int64_t RelativeSide::width() const { return (table_.defined() ? table_ : x_).si
 at::Tensor RelativeSide::encode(int64_t slot, const at::Tensor& tokens) const {
   if (!x_.defined()) return table_.select(0, slot).expand({tokens.size(0), batch_, table_.size(1)});
   const auto x = x_.index_select(0, tokens);  // [U,B,C]
-  return table_.defined() ? project(x, {table_.select(0, slot)})[0] : x;
+  const auto encoded =
+      table_.defined() ? project(x, {table_.select(0, slot)}, {}, false, precision_)[0] : x;
+  return precision_ == Precision::bf16 ? rounded(encoded) : encoded;
 }
 
 void RelativeSide::start_backward(bool wants_x, bool wants_table) {
@@ -34,8 +38,9 @@ void RelativeSide::add_gradient(int64_t slot, const at::Tensor& tokens, const at
     if (dx_.defined()) dx_.index_add_(0, tokens, d);
     return;
   }
-  const auto [dx, dmatrix] = project_gradients(
-      d, x_.index_select(0, tokens), table_.select(0, slot), dx_.defined(), dtable_.defined());
+  const auto [dx, dmatrix] =
+      project_gradients(d, x_.index_select(0, tokens), table_.select(0, slot), dx_.defined(),
+                        dtable_.defined(), precision_);
   if (dmatrix.defined()) dtable_.select(0, slot).add_(dmatrix);
   if (dx.defined()) dx_.index_add_(0, tokens, dx);
 }

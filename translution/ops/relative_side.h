@@ -2,14 +2,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "translution/core/precision.h"
+
 namespace translution {
 
 /// One relative side (query, key or value) of a slot-wise op, token-major: x [N,B,C] and table
 /// [M,C,R], x alone, or a table of vectors [M,R] alone.
 class RelativeSide {
  public:
-  /// `x` is batch-major [B,N,C] or undefined, `table` as above or undefined.
-  RelativeSide(const at::Tensor& x, const at::Tensor& table, int64_t batch);
+  /// `x` is batch-major [B,N,C] or undefined, `table` as above or undefined. With bf16 encodings
+  /// are rounded, but for vectors.
+  RelativeSide(const at::Tensor& x, const at::Tensor& table, int64_t batch,
+               Precision precision = Precision::float32);
 
   bool present() const { return x_.defined() || table_.defined(); }
   int64_t width() const;
@@ -28,6 +32,7 @@ class RelativeSide {
  private:
   at::Tensor x_, table_, dx_, dtable_;
   int64_t batch_;
+  Precision precision_;
 };
 
 }  // namespace translution
