@@ -195,65 +195,48 @@ class Scores {
  public:
   static constexpr int64_t C = 192, H = 3;
 
-  Scores(int64_t rows, bool keep)
+  explicit Scores(int64_t rows)
       : rows_(rows),
-        keep_(keep),
         x_(rounded(numbers(rows * C))),
         q_(x_.size()),
         k_(x_.size()),
-        kept_(2 * x_.size()),
         scores_(static_cast<size_t>(rows * H)) {}
 
   void only_products(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk) {
-    products.multiply(rows_, x_.data(), C, wq, false, q_.data(), C);
-    products.multiply(rows_, x_.data(), C, wk, false, k_.data(), C);
+    products.multiply_rounded(rows_, x_.data(), C, wq, q_.data());
+    products.multiply_rounded(rows_, x_.data(), C, wk, k_.data());
   }
 
-  void run(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk, int64_t most,
-           int64_t heads) {
-    const int64_t width = C / H * heads;
-    for (int64_t row = 0; row < rows_; row += most)
-      for (int64_t h = 0; h < H; h += heads)
-        block(products, wq.columns(h * C / H, width), wk.columns(h * C / H, width), row,
-              std::min(most, rows_ - row), h, heads);
+  void run(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk, int64_t most) {
+    for (int64_t row = 0; row < rows_; row += most) {
+      const int64_t count = std::min(most, rows_ - row), at = row * C;
+      products.multiply_rounded(count, x_.data() + at, C, wq, q_.data() + at);
+      products.multiply_rounded(count, x_.data() + at, C, wk, k_.data() + at);
+      bf16_row_ops().heads.dots(q_.data() + at, k_.data() + at, count, H, C / H,
+                                scores_.data() + row * H);
+    }
   }
 
  private:
-  void block(Bf16Products& products, const PackedMatrix& wq, const PackedMatrix& wk, int64_t row,
-             int64_t count, int64_t h, int64_t heads) {
-    products.multiply(count, x_.data() + row * C, C, wq, false, q_.data(), wq.n);
-    products.multiply(count, x_.data() + row * C, C, wk, false, k_.data(), wk.n);
-    row_ops<float>().heads.dots(q_.data(), k_.data(), count, heads, C / H, 1,
-                                scores_.data() + h * rows_ + row * heads);
-    if (!keep_) return;
-    Bf16* const to = kept_.data() + h * C / H * rows_ + row * wq.n;
-    bf16_row_ops().round(q_.data(), count * wq.n, to);
-    bf16_row_ops().round(k_.data(), count * wq.n, to + rows_ * C);
-  }
-
   const int64_t rows_;
-  const bool keep_;
-  std::vector<Bf16> x_;
-  std::vector<float> q_, k_;
-  std::vector<Bf16> kept_;
+  std::vector<Bf16> x_, q_, k_;
   std::vector<float> scores_;
 };
 
-void time_scores(int64_t rows, bool keep) {
+void time_scores(int64_t rows) {
   constexpr int64_t C = Scores::C;
   const int64_t count = matrices(C, true);
   const PackedMatrices packed(numbers(C * C * count), C, count);
-  Scores scores(rows, keep);
+  Scores scores(rows);
   Bf16Products products;
   std::vector<Work> works = {[&](int64_t call) {
     scores.only_products(products, packed[2 * call], packed[2 * call + 1]);
   }};
-  for (const int64_t heads : {Scores::H, int64_t{1}})
-    for (const int64_t most : {int64_t{16}, int64_t{32}, int64_t{64}, int64_t{256}, rows})
-      works.push_back([&, heads, most](int64_t call) {
-        scores.run(products, packed[2 * call], packed[2 * call + 1], most, heads);
-      });
-  std::printf("%6d%6s", static_cast<int>(rows), keep ? "yes" : "no");
+  for (const int64_t most : {int64_t{16}, int64_t{32}, int64_t{64}, int64_t{256}, rows})
+    works.push_back([&, most](int64_t call) {
+      scores.run(products, packed[2 * call], packed[2 * call + 1], most);
+    });
+  std::printf("%6d", static_cast<int>(rows));
   for (const double time : best_seconds(works))
     std::printf("%9.0f", 4e-9 * static_cast<double>(rows * C * C) / time);
   std::printf("\n");
@@ -262,11 +245,10 @@ void time_scores(int64_t rows, bool keep) {
 
 void table_of_scores() {
   std::printf(
-      "\nq = X Wq, k = X Wk and their dot products, so many rows at a time, %s, GFLOP/s\n"
-      "  rows  kept products       16       32       64      256      all   then by head\n",
+      "\nq = X Wq, k = X Wk, rounded, and their dot products, so many rows at a time, %s, GFLOP/s\n"
+      "  rows products       16       32       64      256      all\n",
       name_of(kIsas, chosen_isa()));
-  for (const int64_t rows : settings.rows_of_scores)
-    for (const bool keep : {false, true}) time_scores(rows, keep);
+  for (const int64_t rows : settings.rows_of_scores) time_scores(rows);
 }
 
 void table_of_rows() {
@@ -289,7 +271,7 @@ void table_of_rows() {
         [&](int64_t) { ops.pack_transposed(x.data(), C, C, rows, out.data()); },
         [&](int64_t) { ops.pack_transposed_bf16(x16.data(), C, C, rows, out.data()); },
         [&](int64_t) { ops.transpose(x16.data(), C, rows, C, out.data(), rows); },
-        [&](int64_t) { ops.heads.dots(x.data(), x16.data(), rows, H, C / H, dots.data()); },
+        [&](int64_t) { ops.heads.dots(x16.data(), x16.data(), rows, H, C / H, dots.data()); },
         [&](int64_t) { ops.heads.scale(weight.data(), x16.data(), rows, H, C / H, out.data()); },
         [&](int64_t) {
           ops.heads.add_scaled(weight.data(), x16.data(), rows, H, C / H, wide.data());

@@ -10,7 +10,8 @@ namespace {
 struct Heads {
   int64_t rows, heads, width;
 };
-const Heads kHeads[] = {{1, 1, 1}, {7, 3, 8}, {5, 2, 24}, {3, 3, 64}, {4, 1, 97}, {2, 5, 33}};
+const Heads kHeads[] = {{1, 1, 1},  {7, 3, 8},  {5, 2, 24}, {3, 3, 64},
+                        {4, 1, 97}, {2, 5, 33}, {6, 3, 64}, {33, 1, 26}};
 
 class Bf16Heads : public ::testing::TestWithParam<Heads> {
  protected:
@@ -18,6 +19,7 @@ class Bf16Heads : public ::testing::TestWithParam<Heads> {
       : groups(GetParam().rows * GetParam().heads),
         width(GetParam().width),
         x(groups, width, 0, 1, Bf16Matrix::Kind::normal, random),
+        y(groups, width, 0, 3, Bf16Matrix::Kind::normal, random),
         a(numbers(groups * width)),
         weight(numbers(groups)) {}
 
@@ -28,19 +30,15 @@ class Bf16Heads : public ::testing::TestWithParam<Heads> {
     return result;
   }
 
-  // The dot product of group g, and the sum of its terms' sizes.
-  std::pair<double, double> dot(int64_t g) const {
-    double sum = 0, size = 0;
-    for (int64_t c = 0; c < width; ++c) {
-      const double term = double{a[static_cast<size_t>(g * width + c)]} * x.at(g, c);
-      sum += term, size += std::abs(term);
-    }
-    return {sum, size};
-  }
-
-  void expect_dots(const float* out) const {
+  // The dot products of the groups of x with others, whose numbers are left(g, c).
+  template <typename Left>
+  void expect_dots(const float* out, const Left& left) const {
     for (int64_t g = 0; g < groups; ++g) {
-      const auto [sum, size] = dot(g);
+      double sum = 0, size = 0;
+      for (int64_t c = 0; c < width; ++c) {
+        const double term = double{left(g, c)} * x.at(g, c);
+        sum += term, size += std::abs(term);
+      }
       EXPECT_NEAR(out[g], sum, std::ldexp(size, -22));
     }
     EXPECT_EQ(out[groups], 7);
@@ -59,16 +57,16 @@ class Bf16Heads : public ::testing::TestWithParam<Heads> {
 
   std::mt19937 random{11};
   const int64_t groups, width;
-  const Bf16Matrix x;
+  const Bf16Matrix x, y;
   const std::vector<float> a, weight;
 };
 
 TEST_P(Bf16Heads, HaveDotProducts) {
   for (const Isa isa : available_isas()) {
     std::vector<float> out(static_cast<size_t>(groups) + 1, 7);
-    bf16_row_ops(isa).heads.dots(a.data(), x.data(), GetParam().rows, GetParam().heads, width,
+    bf16_row_ops(isa).heads.dots(y.data(), x.data(), GetParam().rows, GetParam().heads, width,
                                  out.data());
-    expect_dots(out.data());
+    expect_dots(out.data(), [&](int64_t g, int64_t c) { return y.at(g, c); });
   }
 }
 
@@ -100,7 +98,8 @@ TEST_P(Bf16Heads, HaveTheGradientOfValues) {
     std::vector<float> dots(static_cast<size_t>(groups) + 1, 7), out = a;
     bf16_row_ops(isa).dot_and_add(a.data(), x.data(), weight.data(), groups, 1, width, dots.data(),
                                   out.data());
-    expect_dots(dots.data());
+    expect_dots(dots.data(),
+                [&](int64_t g, int64_t c) { return a[static_cast<size_t>(g * width + c)]; });
     expect_sums(out, [&](int64_t i) { return a[static_cast<size_t>(i)]; });
   }
 }

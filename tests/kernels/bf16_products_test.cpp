@@ -85,8 +85,51 @@ TEST(Bf16Products, AreThoseOfDoubleInEmulatedTiles) {
     multiply_in_tiles(emulated,
                       {c.m, c.n, c.k, operands.a.data(), operands.a.stride(), b.tiles,
                        b.column_stride, result.data(), result.stride(), c.accumulate},
-                      scratch.data());
+                      scratch.data(), bf16_row_ops(Isa::scalar).round);
     expect_right(c, operands, result);
+  }
+}
+
+// Rounded results are those of float32, rounded.
+TEST(Bf16Products, AreRoundedOnTheWayOut) {
+  for (const Isa isa : available_isas()) {
+    Bf16Products products(isa);
+    for (const Case& c : cases()) {
+      if (c.k == 0 || c.m == 0) continue;
+      SCOPED_TRACE(testing::Message() << name_of(kIsas, isa) << ": " << c);
+      const Operands operands(c);
+      const auto tiles = operands.b.packed(c.k);
+      const PackedMatrix b(tiles.data(), c.k, c.n);
+      std::vector<float> sums(static_cast<size_t>(c.m * c.n));
+      std::vector<Bf16> rounded(sums.size() + 1, Bf16{7});
+      products.multiply(c.m, operands.a.data(), operands.a.stride(), b, false, sums.data(), c.n);
+      products.multiply_rounded(c.m, operands.a.data(), operands.a.stride(), b, rounded.data());
+      for (size_t i = 0; i < sums.size(); ++i)
+        ASSERT_EQ(rounded[i].bits, bf16_of(sums[i]).bits) << i;
+      EXPECT_EQ(rounded.back().bits, 7);
+    }
+  }
+}
+
+TEST(Bf16Products, AreRoundedInEmulatedTiles) {
+  for (const Case& c : cases()) {
+    if (c.k == 0 || c.m == 0) continue;
+    SCOPED_TRACE(testing::Message() << c);
+    const Operands operands(c);
+    const auto tiles = operands.b.packed(c.k);
+    const PackedMatrix b(tiles.data(), c.k, c.n);
+    std::vector<Bf16> scratch(static_cast<size_t>(tile_scratch_size(c.m, c.k)));
+    std::vector<float> sums(static_cast<size_t>(c.m * c.n));
+    std::vector<Bf16> rounded(sums.size() + 1, Bf16{7});
+    EmulatedTiles emulated;
+    Bf16Product product{c.m, c.n, c.k, operands.a.data(), operands.a.stride(), b.tiles,
+                        b.column_stride, sums.data(), c.n, false};
+    multiply_in_tiles(emulated, product, scratch.data(), bf16_row_ops(Isa::scalar).round);
+    product.rounded = rounded.data();
+    multiply_in_tiles(emulated, product, scratch.data(), bf16_row_ops(Isa::scalar).round);
+    for (size_t i = 0; i < sums.size(); ++i)
+      ASSERT_EQ(rounded[i].bits, bf16_of(sums[i]).bits) << i;
+    EXPECT_EQ(rounded.back().bits, 7);
   }
 }
 
@@ -139,7 +182,7 @@ TEST(Bf16WeightGradients, AreThoseOfDoubleInEmulatedTiles) {
     multiply_in_tiles(emulated,
                       {c.k, c.n, padded, turned.data(), padded, right.tiles, right.column_stride,
                        result.data(), result.stride(), c.accumulate},
-                      scratch.data());
+                      scratch.data(), ops.round);
     expect_right(c, operands, result);
   }
 }

@@ -1,11 +1,10 @@
 #include "translution/kernels/bf16.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 #include "translution/kernels/gemm.h"
 #include "translution/kernels/isa.h"
+#include "translution/kernels/scratch.h"
 
 namespace translution::kernels {
 namespace {
@@ -29,25 +28,17 @@ void clear(int64_t rows, int64_t columns, float* c, int64_t ldc) {
   for (int64_t r = 0; r < rows; ++r) std::fill_n(c + r * ldc, columns, 0.0f);
 }
 
-// Memory that only grows, aligned to cache lines: a vector or tile that crosses them loads slower.
-template <typename T>
-class Room {
- public:
-  T* with(int64_t count) {
-    if (count <= size_) return memory_.get();
-    memory_.reset(static_cast<T*>(std::aligned_alloc(64, rounded_up(count * sizeof(T), 64))));
-    if (memory_ == nullptr) throw std::bad_alloc();
-    size_ = count;
-    return memory_.get();
-  }
-
- private:
-  struct Free {
-    void operator()(T* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<T, Free> memory_;
-  int64_t size_ = 0;
-};
+template <typename Source, typename PackRows, typename PackTransposed>
+void pack_band_with(PackRows pack_rows, PackTransposed pack_transposed, const Source* w,
+                    int64_t first, int64_t count, int64_t k, int64_t n, bool transposed,
+                    Bf16* out) {
+  const Source* const rows = w + first * n;
+  if (transposed)
+    pack_transposed(rows, n, n, count, out + first * rounded_up(n, kTileDepth));
+  else
+    pack_rows(rows, n, count, n, out + first * kTileColumns,
+              rounded_up(k, kTileDepth) * kTileColumns);
+}
 
 #ifdef TRANSLUTION_X86
 // Objects on one thread may overlap: the last one releases its tiles.
@@ -69,6 +60,19 @@ void leave_tiles() {}
 
 int64_t packed_size(int64_t k, int64_t n) {
   return rounded_up(k, kTileDepth) * rounded_up(n, kTileColumns);
+}
+
+void pack_band(const float* w, int64_t first, int64_t count, int64_t k, int64_t n, bool transposed,
+               Bf16* out) {
+  const auto& ops = bf16_row_ops();
+  pack_band_with(ops.pack_rows, ops.pack_transposed, w, first, count, k, n, transposed, out);
+}
+
+void pack_band(const Bf16* w, int64_t first, int64_t count, int64_t k, int64_t n, bool transposed,
+               Bf16* out) {
+  const auto& ops = bf16_row_ops();
+  pack_band_with(ops.pack_rows_bf16, ops.pack_transposed_bf16, w, first, count, k, n, transposed,
+                 out);
 }
 
 int64_t tile_scratch_size(int64_t m, int64_t k) {
@@ -106,10 +110,24 @@ class Bf16Products::Machine {
 
   void multiply(const Bf16Product& p) {
 #ifdef TRANSLUTION_X86
-    if (isa_ == Isa::amx) return multiply_amx(p, tails_.with(tile_scratch_size(p.m, p.k)));
+    if (isa_ == Isa::amx) return multiply_amx(p, tails_.with(tile_scratch_size(p.m, p.k)), ops_.round);
     if (isa_ == Isa::avx512_bf16) return multiply_avx512_bf16(p);
 #endif
     multiply_widened(p);
+  }
+
+  // Rounded on the way out where the whole sum is there at once, else from a block in float32.
+  void multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c) {
+    if (!is_plain() && b.k <= kMostDepth)
+      return multiply(
+          {m, b.n, b.k, a, lda, b.tiles, b.column_stride, nullptr, b.n, false, c});
+    float* const sums = sums_.with(m * b.n);
+    in_blocks(b.k, kMostDepth, [&](int64_t first, int64_t depth) {
+      const PackedMatrix part = b.rows(first, depth);
+      multiply({m, b.n, depth, a + first, lda, part.tiles, part.column_stride, sums, b.n,
+                first > 0});
+    });
+    ops_.round(sums, m * b.n, c);
   }
 
   // dW = X^T dY as a product of X^T, which is written anew, and dY, which is packed.
@@ -138,7 +156,7 @@ class Bf16Products::Machine {
 
  private:
   const float* widened(const Bf16* x, int64_t ldx, int64_t rows, int64_t columns,
-                       Room<float>& room) {
+                       Scratch<float>& room) {
     float* const out = room.with(rows * columns);
     for (int64_t r = 0; r < rows; ++r) ops_.widen(x + r * ldx, columns, out + r * columns);
     return out;
@@ -157,8 +175,8 @@ class Bf16Products::Machine {
 
   const Isa isa_;
   const Bf16RowOps& ops_;
-  Room<Bf16> tails_, turned_, packed_;
-  Room<float> left_, right_;
+  Scratch<Bf16> tails_, turned_, packed_;
+  Scratch<float> left_, right_, sums_;
 };
 
 Bf16Products::Bf16Products(Isa isa) : isa_(isa), machine_(std::make_unique<Machine>(isa)) {
@@ -185,6 +203,15 @@ void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const PackedM
       machine_->multiply({rows, b.n, depth, a + row * lda + first, lda, part.tiles,
                           part.column_stride, c + row * ldc, ldc, accumulate || first > 0});
     });
+  });
+}
+
+void Bf16Products::multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b,
+                                    Bf16* c) {
+  if (b.n == 0) return;
+  if (!machine_->is_plain()) flops_ += 2 * m * b.n * b.k;
+  in_blocks(m, kMostRows, [&](int64_t row, int64_t rows) {
+    machine_->multiply_rounded(rows, a + row * lda, lda, b, c + row * b.n);
   });
 }
 

@@ -19,7 +19,7 @@ constexpr int64_t kTileDepth = 32, kTileColumns = 16, kTileSize = kTileDepth * k
 /// HeadOps of row_ops.h where rows are bfloat16: rows [rows,heads,width], weights [rows,heads].
 struct Bf16HeadOps {
   /// out[r,h] = a[r,h,:] . b[r,h,:]
-  void (*dots)(const float* a, const Bf16* b, int64_t rows, int64_t heads, int64_t width,
+  void (*dots)(const Bf16* a, const Bf16* b, int64_t rows, int64_t heads, int64_t width,
                float* out);
   /// out[r,h,:] = weight[r,h] * x[r,h,:], rounded
   void (*scale)(const float* weight, const Bf16* x, int64_t rows, int64_t heads, int64_t width,
@@ -40,12 +40,19 @@ struct Bf16RowOps {
   /// out[i] = x[i], rounded to nearest, ties to even. A denormal becomes 0 of its sign, and a NaN
   /// stays a quiet one: the rule of vcvtneps2bf16.
   void (*round)(const float* x, int64_t count, Bf16* out);
+  /// x[i] rounded the same way, in place.
+  void (*round_floats)(float* x, int64_t count);
   /// out[i] = x[i], exactly.
   void (*widen)(const Bf16* x, int64_t count, float* out);
   /// Packs w [k,n], whose rows are ldw apart; out has packed_size(k, n) numbers. What a tile has
   /// beyond w is 0.
   void (*pack)(const float* w, int64_t ldw, int64_t k, int64_t n, Bf16* out);
+  /// The same for rows of a larger matrix, from a tile's first on: `out` leads to their tiles.
+  void (*pack_rows)(const float* w, int64_t ldw, int64_t k, int64_t n, Bf16* out,
+                    int64_t column_stride);
   void (*pack_bf16)(const Bf16* w, int64_t ldw, int64_t k, int64_t n, Bf16* out);
+  void (*pack_rows_bf16)(const Bf16* w, int64_t ldw, int64_t k, int64_t n, Bf16* out,
+                         int64_t column_stride);
   /// Packs the transpose of w [n,k] as [k,n].
   void (*pack_transposed)(const float* w, int64_t ldw, int64_t k, int64_t n, Bf16* out);
   void (*pack_transposed_bf16)(const Bf16* w, int64_t ldw, int64_t k, int64_t n, Bf16* out);
@@ -64,6 +71,13 @@ const Bf16RowOps& bf16_row_ops();
 
 /// How many numbers a matrix [k,n] takes when it is packed.
 int64_t packed_size(int64_t k, int64_t n);
+
+/// Packs rows `first` to `first + count` of w [k,n] where they belong among the tiles of w, or of
+/// its transpose. `first` is a multiple of kTileDepth.
+void pack_band(const float* w, int64_t first, int64_t count, int64_t k, int64_t n, bool transposed,
+               Bf16* out);
+void pack_band(const Bf16* w, int64_t first, int64_t count, int64_t k, int64_t n, bool transposed,
+               Bf16* out);
 
 /// A packed matrix [k,n], or a part of one: tiles [n/16][k/32], so that all rows of 16 columns lie
 /// together. The same for every instruction set.
@@ -104,6 +118,8 @@ class Bf16Products {
   /// C [m, b.n] = A [m, b.k] B, added to what C holds if `accumulate`.
   void multiply(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, bool accumulate,
                 float* c, int64_t ldc);
+  /// The same rounded, [m, b.n] with rows b.n apart: written as it leaves the registers.
+  void multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c);
 
   /// The gradient of a weight: dW [k,n] = X^T dY from X [m,k] and dY [m,n], added to what dW holds
   /// if `accumulate`.

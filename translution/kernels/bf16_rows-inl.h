@@ -16,6 +16,14 @@ void round_row(const float* x, int64_t count, Bf16* out) {
   if (i < count) round_first(load_first_floats(x + i, count - i), count - i, out + i);
 }
 
+void round_floats_row(float* x, int64_t count) {
+  int64_t i = 0;
+  for (; i + Words::kLanes <= count; i += Words::kLanes) Words::store(x + i, load_words(x + i));
+  if (i == count) return;
+  const auto rest = load_first(x + i, count - i);
+  std::memcpy(x + i, &rest, (count - i) * sizeof *x);
+}
+
 void widen_row(const Bf16* x, int64_t count, float* out) {
   int64_t i = 0;
   for (; i + Words::kLanes <= count; i += Words::kLanes) Words::store(out + i, load_words(x + i));
@@ -55,11 +63,12 @@ void interleave_edge(const Source* even, const Source* odd, int64_t columns, Bf1
 
 // Row by row, since the matrix may come from memory; what is written are whole cache lines.
 template <typename Source>
-void pack_rows(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out) {
+void pack_rows_apart(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out,
+                     int64_t column_stride) {
   const int64_t padded = (k + kTileDepth - 1) / kTileDepth * kTileDepth;
   for (int64_t row = 0; row < padded; row += 2)
     for (int64_t c = 0; c < n; c += kTileColumns) {
-      Bf16* const to = out + c * padded + row * kTileColumns;
+      Bf16* const to = out + c / kTileColumns * column_stride + row * kTileColumns;
       const Source *const even = w + row * ldw + c, *const odd = even + ldw;
       const int64_t columns = n - c < kTileColumns ? n - c : kTileColumns;
       if (row >= k)
@@ -69,6 +78,11 @@ void pack_rows(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out) {
       else
         interleave_rows(even, odd, to);
     }
+}
+
+template <typename Source>
+void pack_rows(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out) {
+  pack_rows_apart(w, ldw, k, n, out, (k + kTileDepth - 1) / kTileDepth * kTileSize);
 }
 
 // The transpose of a tile's pairs [16,16], in squares of vectors. Rows of `out` are ldout apart.
@@ -149,9 +163,12 @@ void unpack(const Bf16* tiles, int64_t column_stride, int64_t k, int64_t n, floa
 constexpr Bf16RowOps kBf16Ops{{bf16_head_dots, scale_bf16_heads, add_scaled_bf16_heads},
                               dot_and_add_bf16,
                               round_row,
+                              round_floats_row,
                               widen_row,
                               pack_rows<float>,
+                              pack_rows_apart<float>,
                               pack_rows<Bf16>,
+                              pack_rows_apart<Bf16>,
                               pack_columns<float>,
                               pack_columns<Bf16>,
                               transpose_bf16,

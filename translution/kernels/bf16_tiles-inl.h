@@ -45,8 +45,8 @@ TileRows padded_rows(const Bf16Product& p, Bf16* scratch) {
 template <typename Tiles>
 class TileBlock {
  public:
-  TileBlock(Tiles& tiles, const Bf16Product& product, const TileRows& rows)
-      : tiles_(tiles), p_(product), rows_(rows) {}
+  TileBlock(Tiles& tiles, const Bf16Product& product, const TileRows& rows, RoundRow round)
+      : tiles_(tiles), p_(product), rows_(rows), round_(round) {}
 
   template <int rows, int columns>
   void multiply(int64_t row, int64_t column) {
@@ -106,9 +106,23 @@ class TileBlock {
     }
   }
 
+  // A tile of sums, rounded on its way from a buffer of 1 KB.
+  template <int tile>
+  void finish_rounded(int64_t row, int64_t column) {
+    Bf16 lines[kTileRows][kTileColumns];
+    tiles_.template store<tile>(edge_, kRowBytes);
+    round_(edge_[0], kTileRows * kTileColumns, lines[0]);
+    const int64_t count = least(p_.m - row, kTileRows);
+    const int64_t width = least(p_.n - column, kTileColumns) * sizeof(Bf16);
+    for (int64_t r = 0; r < count; ++r)
+      std::memcpy(p_.rounded + (row + r) * p_.ldc + column, lines[r], width);
+  }
+
   template <int i, int j, int rows, int columns>
   void finish(int64_t row, int64_t column) {
     if constexpr (i < rows && j < columns) {
+      if (p_.rounded)
+        return finish_rounded<2 * i + j>(row + i * kTileRows, column + j * kTileColumns);
       const Part to = part(row + i * kTileRows, column + j * kTileColumns);
       if (to.whole()) return tiles_.template store<2 * i + j>(to.c, p_.ldc * sizeof(float));
       tiles_.template store<2 * i + j>(edge_, kRowBytes);
@@ -120,14 +134,15 @@ class TileBlock {
   Tiles& tiles_;
   const Bf16Product& p_;
   const TileRows& rows_;
+  const RoundRow round_;
   alignas(64) float edge_[kTileRows][kTileColumns];
 };
 
 // All rows meet the same columns of B before the next ones are read, as in isa_avx512_bf16.cpp.
 template <typename Tiles>
-void multiply_in_tiles(Tiles& tiles, const Bf16Product& p, Bf16* scratch) {
+void multiply_in_tiles(Tiles& tiles, const Bf16Product& p, Bf16* scratch, RoundRow round) {
   const TileRows rows = padded_rows(p, scratch);
-  TileBlock<Tiles> block(tiles, p, rows);
+  TileBlock<Tiles> block(tiles, p, rows, round);
   for (int64_t column = 0; column < p.n; column += 2 * kTileColumns)
     for (int64_t row = 0; row < p.m; row += 2 * kTileRows) {
       const bool tall = row + kTileRows < p.m, wide = column + kTileColumns < p.n;

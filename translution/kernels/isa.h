@@ -27,13 +27,16 @@ struct Bf16Product {
   float* c;
   int64_t ldc;
   bool accumulate;
+  Bf16* rounded = nullptr;  // instead of c: the result, rounded, with rows ldc apart
 };
+
+using RoundRow = void (*)(const float* x, int64_t count, Bf16* out);
 
 // Only bf16.cpp calls the following.
 void multiply_avx512_bf16(const Bf16Product& product);
 
 // `scratch` has tile_scratch_size(m, k) numbers. The thread's tiles must be configured.
-void multiply_amx(const Bf16Product& product, Bf16* scratch);
+void multiply_amx(const Bf16Product& product, Bf16* scratch, RoundRow round);
 void configure_tiles();
 void release_tiles();
 

@@ -42,9 +42,9 @@ void configure_tiles() {
 
 void release_tiles() { _tile_release(); }
 
-void multiply_amx(const Bf16Product& product, Bf16* scratch) {
+void multiply_amx(const Bf16Product& product, Bf16* scratch, RoundRow round) {
   AmxTiles tiles;
-  multiply_in_tiles(tiles, product, scratch);
+  multiply_in_tiles(tiles, product, scratch, round);
 }
 
 }  // namespace translution::kernels

@@ -56,14 +56,24 @@ inline void finish(__m512 sum, bool accumulate, __mmask16 mask, float* c) {
                           accumulate ? _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, c)) : sum);
 }
 
+inline void finish_rounded(__m512 sum, __mmask16 mask, Bf16* c) {
+  const auto numbers = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sum));
+  if (mask == 0xFFFF)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(c), numbers);
+  else
+    _mm256_mask_storeu_epi16(c, mask, numbers);
+}
+
 // A block of C: `rows` rows, and `columns` times 16 columns, of which `last` masks the last ones.
 template <int rows, int columns>
-void multiply_block(const Bf16Product& p, const Bf16* a, const Bf16* b, float* c, __mmask16 last) {
+void multiply_block(const Bf16Product& p, const Bf16* a, const Bf16* b, int64_t at,
+                    __mmask16 last) {
   // The next rows of C, which are read or written soon: the gradient of another matrix of 192 x 192
   // from 64 rows goes from 115 to 160 GFLOP/s. The next columns of B gain nothing.
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns; ++j)
-      __builtin_prefetch(c + (rows + i) * p.ldc + j * kTileColumns, 1);
+  if (!p.rounded)
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        __builtin_prefetch(p.c + at + (rows + i) * p.ldc + j * kTileColumns, 1);
   __m512 sums[rows][columns] = {};
   const int64_t even = p.k / 2 * 2;
   for (int64_t k = 0; k < even; k += 2)
@@ -73,12 +83,17 @@ void multiply_block(const Bf16Product& p, const Bf16* a, const Bf16* b, float* c
 #pragma GCC unroll 6
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < columns; ++j)
-      finish(sums[i][j], p.accumulate, j + 1 < columns ? 0xFFFF : last,
-             c + i * p.ldc + j * kTileColumns);
+    for (int j = 0; j < columns; ++j) {
+      const __mmask16 mask = j + 1 < columns ? 0xFFFF : last;
+      const int64_t place = at + i * p.ldc + j * kTileColumns;
+      if (p.rounded)
+        finish_rounded(sums[i][j], mask, p.rounded + place);
+      else
+        finish(sums[i][j], p.accumulate, mask, p.c + place);
+    }
 }
 
-using Block = void (*)(const Bf16Product&, const Bf16*, const Bf16*, float*, __mmask16);
+using Block = void (*)(const Bf16Product&, const Bf16*, const Bf16*, int64_t, __mmask16);
 
 template <int rows>
 Block block_of(int64_t columns) {
@@ -115,7 +130,7 @@ void multiply_avx512_bf16(const Bf16Product& p) {
     const auto last = static_cast<__mmask16>((1u << width) - 1);
     over_parts(p.m, kMostRows, [&](int64_t begin, int64_t stop) {
       block_of(stop - begin, end - first)(p, p.a + begin * p.lda, p.b + first * p.column_stride,
-                                          p.c + begin * p.ldc + first * kTileColumns, last);
+                                          begin * p.ldc + first * kTileColumns, last);
     });
   });
 }

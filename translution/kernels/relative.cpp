@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+
+#include "translution/kernels/bf16.h"
 
 namespace translution::kernels {
 namespace {
@@ -12,13 +15,13 @@ constexpr int64_t kWideHead = 32;
 enum Room { kGather, kQuery, kKey, kQueryGradient, kKeyGradient, kProduct, kRooms };
 enum Product { kEncode, kTableGradient, kFeatureGradient, kSmalls };
 
-bool consecutive(const std::vector<int64_t>& tokens) {
+}  // namespace
+
+bool are_consecutive(const std::vector<int64_t>& tokens) {
   for (size_t t = 1; t < tokens.size(); ++t)
     if (tokens[t] != tokens[0] + static_cast<int64_t>(t)) return false;
   return true;
 }
-
-}  // namespace
 
 template <typename T>
 RelativePasses<T>::RelativePasses(const SlotPlan& plan, const Sizes& sizes)
@@ -37,6 +40,13 @@ T* RelativePasses<T>::room(int which, int64_t count) {
     room_sizes_[which] = count;
   }
   return rooms_[which].get();
+}
+
+// Rows as they enter the next product.
+template <typename T>
+void RelativePasses<T>::settle(int64_t count, T* rows) const {
+  if constexpr (std::is_same_v<T, float>)
+    if (sizes_.rounded) bf16_row_ops().round_floats(rows, count);
 }
 
 // The products with the samples last; sides of one width use the same.
@@ -66,7 +76,7 @@ template <typename T>
 const T* RelativePasses<T>::rows(const Side<T>& side, const std::vector<int64_t>& tokens,
                                  T* space) const {
   const int64_t block = sizes_.batch * side.channels;
-  if (consecutive(tokens)) return side.x + tokens[0] * block;
+  if (are_consecutive(tokens)) return side.x + tokens[0] * block;
   for (size_t t = 0; t < tokens.size(); ++t)
     std::memcpy(space + t * block, side.x + tokens[t] * block, block * sizeof(T));
   return space;
@@ -94,6 +104,7 @@ void RelativePasses<T>::encode_each(const Side<T>& side, int64_t slot,
   auto& product = small(kEncode, side);
   for (size_t t = 0; t < tokens.size(); ++t)
     product(side.table + slot * C * E, side.x + tokens[t] * B * C, out + t * B * E);
+  settle(static_cast<int64_t>(tokens.size()) * B * E, out);
 }
 
 // dtable[slot] += x^T d and dx += d table[slot]^T, over the rows of the tokens.
@@ -140,7 +151,7 @@ void RelativePasses<T>::add_feature_gradient(const Side<T>& side, T* dx, int64_t
       for (int64_t t = 0; t < count; ++t) product(table, d + t * B * E, dx + tokens[t] * block);
       return;
     }
-    const bool in_place = consecutive(tokens);
+    const bool in_place = are_consecutive(tokens);
     T* const product = in_place ? dx + tokens[0] * block : room(kProduct, count * block);
     gemm<T>(false, true, count * B, C, E, d, E, table, E, in_place ? 1 : 0, product, C);
     if (in_place) return;
@@ -249,6 +260,7 @@ const T* RelativePasses<T>::weighted(const Chunk& chunk, const T* weights, const
   for (const auto& pair : chunk.pairs)
     combine(weights + pair_at(chunk, pair), d_rows + pair.query * B * width, B, H, width / H,
             sizes_.samples, sums + pair.key * B * width);
+  settle(static_cast<int64_t>(chunk.keys.size()) * B * width, sums);
   return sums;
 }
 
@@ -280,6 +292,8 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
       scale(ds, k_rows + pair.key * B * E, B, H, D, sizes_.samples, dq_rows + pair.query * B * E);
       scale(ds, q_rows + pair.query * B * E, B, H, D, sizes_.samples, dk_rows + pair.key * B * E);
     }
+    settle(q_count, dq_rows);
+    settle(static_cast<int64_t>(chunk.keys.size()) * B * E, dk_rows);
     add_gradient(q, dq, chunk.slot, chunk.queries, dq_rows);
     add_gradient(k, dk, chunk.key_slot, chunk.keys, dk_rows);
   }

@@ -35,7 +35,13 @@ struct Sizes {
   /// Are the samples the last index of everything: [tokens,channels,B] and [Nq,N,H,B]? So narrow
   /// channels fill whole vectors; each token is then a product of its own.
   bool batch_last;
+  /// Are encodings, and gradients before they are multiplied, rounded to bfloat16? Features and
+  /// tables then come rounded. Float only.
+  bool rounded = false;
 };
+
+/// Are these neighbours, in order?
+bool are_consecutive(const std::vector<int64_t>& tokens);
 
 /// The passes over the slots, one shard and one part of the batch at a time, on the calling thread.
 /// Scores, weights and their gradients are [Nq,N,B,H]: the lanes of a pair lie together. Pointers
@@ -74,6 +80,7 @@ class RelativePasses {
                               const T* d_rows, T* d_weights, const SideGradient<T>& dv);
   const T* weighted(const Chunk& chunk, const T* weights, const T* d_rows, int64_t width);
   int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair) const;
+  void settle(int64_t count, T* rows) const;
   T* room(int which, int64_t count);
   SmallGemm<T>& small(int which, const Side<T>& side);
 

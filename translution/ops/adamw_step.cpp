@@ -5,7 +5,9 @@
 
 #include <cmath>
 
+#include "translution/kernels/bf16.h"
 #include "translution/kernels/row_ops.h"
+#include "translution/ops/packed_weights.h"
 #include "translution/ops/parallel.h"
 #include "translution/ops/register.h"
 
@@ -85,12 +87,43 @@ kernels::AdamWStep<T> make_step(const AdamWOptions& o, int64_t steps, bool decay
           static_cast<T>(scale)};
 }
 
+// A parameter with packed copies for bfloat16 products: a band of rows is packed while it is in the
+// cache.
+void update_packed(const kernels::AdamWStep<float>& step, const PackedCopies& copies,
+                   const at::Tensor& gradient, at::Tensor& parameter, at::Tensor& first,
+                   at::Tensor& second) {
+  const int64_t k = parameter.size(-2), n = parameter.size(-1);
+  const int64_t most = std::max(kernels::kTileDepth, kPiece / n);
+  const int64_t length = most / kernels::kTileDepth * kernels::kTileDepth;  // rows of a band
+  const int64_t bands = (k + length - 1) / length;
+  parallel_each(parameter.numel() / (k * n) * bands, [&] {
+    return [&](int64_t piece) {
+      const int64_t matrix = piece / bands, row = piece % bands * length;
+      const int64_t count = std::min(length, k - row), begin = (matrix * k + row) * n;
+      kernels::row_ops<float>().adamw(
+          step, gradient.data_ptr<float>() + begin, count * n, parameter.data_ptr<float>() + begin,
+          first.data_ptr<float>() + begin, second.data_ptr<float>() + begin);
+      for (const bool turned : {false, true}) {
+        const auto& tiles = turned ? copies.turned : copies.straight;
+        if (tiles.defined())
+          kernels::pack_band(
+              parameter.data_ptr<float>() + matrix * k * n, row, count, k, n, turned,
+              static_cast<kernels::Bf16*>(tiles.data_ptr()) + matrix * tiles.size(1));
+      }
+    };
+  });
+}
+
 void update_cpu(const AdamWOptions& options, int64_t steps, double scale,
                 const at::Tensor& gradient, at::Tensor& parameter, at::Tensor& first,
                 at::Tensor& second) {
   if (!is_fused(parameter))
     return update_portable(options, steps, scale, gradient, parameter, first, second);
   const auto dense = gradient.contiguous();
+  const auto copies = copies_to_update(parameter);
+  if (copies.straight.defined() || copies.turned.defined())
+    return update_packed(make_step<float>(options, steps, /*decays=*/true, scale), copies, dense,
+                         parameter, first, second);
   AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "AdamW", [&] {
     const auto step = make_step<scalar_t>(options, steps, parameter.dim() > 1, scale);
     for_pieces(parameter.numel(), [&](int64_t, int64_t begin, int64_t count) {
@@ -132,6 +165,7 @@ void step_op(at::TensorList parameters, at::TensorList gradients, at::TensorList
     }
     update({lr, beta1, beta2, epsilon, weight_decay}, steps, scale, gradients[p], parameter, m, v);
     parameter.unsafeGetTensorImpl()->bump_version();
+    copies_are_current(parameter);
   }
 }
 

@@ -107,6 +107,12 @@ void check_sizes(Checker& check, const AttentionTerms& t, const AttentionCall& c
   }
 }
 
+bool is_matrices(const AttentionTerms& terms, at::Tensor AttentionTerms::*field) {
+  return (field == &AttentionTerms::table_q || field == &AttentionTerms::table_k ||
+          field == &AttentionTerms::table_v) &&
+         !is_vectors(terms.*field);
+}
+
 // Rows of encoded queries and keys of one sample. A text of unknown length has two for each pair.
 c10::SymInt rows_to_keep(const AttentionCall& call, const c10::SymInt& tokens) {
   if (!tokens.is_symbolic()) return kernels::encoded_rows(*pairs_of(call, tokens.expect_int()));
@@ -157,6 +163,26 @@ AttentionSizes check_attention(const AttentionTerms& t, const AttentionCall& cal
 bool multiplies_bf16(const AttentionTerms& terms, const AttentionCall& call) {
   const auto& features = terms.q.defined() ? terms.q : terms.rel_q;
   return multiplies_bf16(call.precision, features.defined() ? features : terms.table_q);
+}
+
+AttentionTerms in_float32(const AttentionTerms& terms) {
+  auto floats = terms;
+  for (const auto field : kTermFields) {
+    const auto& term = terms.*field;
+    if (term.defined() && !is_matrices(terms, field)) floats.*field = term.to(at::kFloat);
+  }
+  return floats;
+}
+
+AttentionCall in_float32(AttentionCall call) {
+  if (call.keep.defined()) call.keep = call.keep.to(at::kFloat);
+  call.precision = Precision::bf16;
+  return call;
+}
+
+OutputGradients in_float32(const OutputGradients& d) {
+  const auto floats = [](const at::Tensor& x) { return x.defined() ? x.to(at::kFloat) : x; };
+  return {floats(d.out), floats(d.relative_out), d.attention, d.kept};
 }
 
 std::shared_ptr<const Pairs> pairs_of(const AttentionCall& call, int64_t tokens) {

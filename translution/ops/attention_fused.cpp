@@ -13,19 +13,26 @@
 namespace translution {
 namespace {
 
+template <typename T, typename P>
+struct Types {
+  using Number = T;
+  using Passes = P;
+};
+
 at::Tensor with_keep(const FusedCall& call, const at::Tensor& attention) {
   const auto& keep = call.call.keep;
   return keep.defined() ? attention * keep : attention;
 }
 
-template <typename T>
+template <typename T, typename Passes>
 AttentionResult forward(const FusedCall& call, int64_t kept_count) {
   const FusedContent<T> content(call);
-  const FusedRelative<T> relative(call);
+  const FusedRelative<Passes> relative(call);
   const FusedVectors<T> vectors(call);
   const FusedSoftmax<T> softmax(call);
   AttentionResult result;
-  result.kept = large_empty({kept_count}, call.options);
+  result.kept = large_empty(
+      {kept_count}, call.bf16 ? call.options.dtype(at::kBFloat16) : call.options);
   auto scores = content.scores();  // [B,H,Nq,N]; undefined without content
   if (call.pairwise) {
     auto lanes = relative.scores(result.kept);
@@ -69,10 +76,10 @@ TermGradients backward_maps(const FusedCall& call, const OutputGradients& d) {
 }
 
 // Scores pair by pair.
-template <typename T>
+template <typename T, typename Passes>
 TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
   const FusedContent<T> content(call);
-  FusedRelative<T> relative(call);
+  FusedRelative<Passes> relative(call);
   const FusedSoftmax<T> softmax(call);
   const auto& [terms, keep] = std::tie(call.terms, call.call.keep);
   TermGradients grads;
@@ -88,37 +95,53 @@ TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
   return grads;
 }
 
-// Can the kernels compute these terms? Float or double; relative sides with features without bias,
-// gate or vectors beside them, and vectors of keys and values where rel_q has no table of its own.
-// That is all that the methods ask for.
+// Can the kernels compute these terms? Float, double or bfloat16; relative sides with features
+// without bias, gate or vectors beside them, and vectors of keys and values where rel_q has no table
+// of its own. That is all that the methods ask for.
 bool is_fused(const AttentionTerms& terms, const AttentionCall& call) {
-  if (multiplies_bf16(terms, call)) return false;
   if (!fused_enabled() || is_vectors(terms.table_q)) return false;
   const bool vectors = is_vectors(terms.table_k) || is_vectors(terms.table_v);
   if (is_vectors(terms.table_k) && terms.table_q.defined()) return false;
   if (is_pairwise(terms) && (vectors || terms.bias.defined() || terms.gate.defined())) return false;
   const auto& some = terms.q.defined() ? terms.q : terms.rel_q;
-  return some.size(0) > 0 &&
-         (some.scalar_type() == at::kFloat || some.scalar_type() == at::kDouble);
+  return some.size(0) > 0 && (multiplies_bf16(terms, call) || some.scalar_type() == at::kFloat ||
+                              some.scalar_type() == at::kDouble);
 }
 
-AttentionResult forward_cpu(const AttentionTerms& terms, const AttentionCall& call) {
-  const auto size = check_attention(terms, call);
-  if (!is_fused(terms, call)) return attention_portable(terms, call, size);
-  const FusedCall fused(terms, call, size, /*needs=*/0);
-  const int64_t kept = kept_numbers(terms, call, size).expect_int();
-  return fused.options.dtype() == at::kFloat ? forward<float>(fused, kept)
-                                             : forward<double>(fused, kept);
+// Calls work with the types of a call: of its numbers, and of its passes over the slots.
+template <typename Work>
+auto with_types(const FusedCall& call, const Work& work) {
+  using kernels::Bf16RelativePasses, kernels::RelativePasses;
+  if (call.options.dtype() == at::kDouble) return work(Types<double, RelativePasses<double>>{});
+  if (call.bf16 && !call.batch_last) return work(Types<float, Bf16RelativePasses>{});
+  return work(Types<float, RelativePasses<float>>{});
 }
 
-TermGradients backward_cpu(const OutputGradients& d, const AttentionTerms& terms,
-                           const AttentionCall& call, int64_t needs) {
-  if (!is_fused(terms, call)) return attention_backward_portable(d, terms, call, needs);
-  const FusedCall fused(terms, call, sizes_of(terms, call), needs);
-  const bool floats = fused.options.dtype() == at::kFloat;
-  if (fused.pairwise)
-    return floats ? backward_lanes<float>(fused, d) : backward_lanes<double>(fused, d);
-  return floats ? backward_maps<float>(fused, d) : backward_maps<double>(fused, d);
+AttentionResult forward_cpu(const AttentionTerms& given, const AttentionCall& asked) {
+  const auto size = check_attention(given, asked);
+  if (!is_fused(given, asked)) return attention_portable(given, asked, size);
+  return compute_in_float32(given, asked, [&](const auto& terms, const auto& call) {
+    const FusedCall fused(terms, call, size, /*needs=*/0);
+    const int64_t kept = kept_numbers(given, asked, size).expect_int();
+    return with_types(fused, [&](auto types) {
+      using Of = decltype(types);
+      return forward<typename Of::Number, typename Of::Passes>(fused, kept);
+    });
+  });
+}
+
+TermGradients backward_cpu(const OutputGradients& given_d, const AttentionTerms& given,
+                           const AttentionCall& asked, int64_t needs) {
+  if (!is_fused(given, asked)) return attention_backward_portable(given_d, given, asked, needs);
+  const auto compute = [&](const auto& d, const auto& terms, const auto& call) {
+    const FusedCall fused(terms, call, sizes_of(terms, call), needs);
+    return with_types(fused, [&](auto types) {
+      using Of = decltype(types);
+      return fused.pairwise ? backward_lanes<typename Of::Number, typename Of::Passes>(fused, d)
+                            : backward_maps<typename Of::Number>(fused, d);
+    });
+  };
+  return gradients_in_float32(given_d, given, asked, compute);
 }
 
 }  // namespace

@@ -49,6 +49,35 @@ AttentionSizes check_attention(const AttentionTerms& terms, const AttentionCall&
 /// Are operands of products bfloat16?
 bool multiplies_bf16(const AttentionTerms& terms, const AttentionCall& call);
 
+/// What products of bfloat16 are made from: terms, mask and gradients as float32. Matrices per slot
+/// stay what they are.
+AttentionTerms in_float32(const AttentionTerms& terms);
+AttentionCall in_float32(AttentionCall call);
+OutputGradients in_float32(const OutputGradients& d);
+
+/// compute(terms, call) on such terms where products are bfloat16, and outputs in the type of the
+/// terms that came.
+template <typename Compute>
+AttentionResult compute_in_float32(const AttentionTerms& terms, const AttentionCall& call,
+                                   const Compute& compute) {
+  if (!multiplies_bf16(terms, call)) return compute(terms, call);
+  auto result = compute(in_float32(terms), in_float32(call));
+  const auto type = (terms.q.defined() ? terms.q : terms.rel_q).scalar_type();
+  for (auto* output : {&result.out, &result.relative_out}) *output = output->to(type);
+  return result;
+}
+
+/// The same for gradients.
+template <typename Compute>
+TermGradients gradients_in_float32(const OutputGradients& d, const AttentionTerms& terms,
+                                   const AttentionCall& call, const Compute& compute) {
+  if (!multiplies_bf16(terms, call)) return compute(d, terms, call);
+  auto grads = compute(in_float32(d), in_float32(terms), in_float32(call));
+  for (int t = 0; t < kTermCount; ++t)
+    if (grads[t].defined()) grads[t] = grads[t].to((terms.*kTermFields[t]).scalar_type());
+  return grads;
+}
+
 /// Is a table one of vectors per slot, not of matrices?
 inline bool is_vectors(const at::Tensor& table) { return table.defined() && table.dim() == 2; }
 

@@ -21,29 +21,6 @@ at::Tensor join_heads(const at::Tensor& x) {  // [B,H,N,D] -> [B,N,E]
   return x.transpose(1, 2).reshape({x.size(0), x.size(2), x.size(1) * x.size(3)});
 }
 
-// With bfloat16 products everything is computed in float32 from operands that are rounded.
-AttentionTerms in_float32(const AttentionTerms& terms) {
-  AttentionTerms floats;
-  for (const auto field : kTermFields)
-    if ((terms.*field).defined()) floats.*field = (terms.*field).to(at::kFloat);
-  return floats;
-}
-
-// Are these the terms that in_float32 gives?
-bool computes_in_float32(const AttentionTerms& terms, const AttentionCall& call) {
-  for (const auto field : kTermFields)
-    if ((terms.*field).defined() && (terms.*field).scalar_type() != at::kFloat) return false;
-  return call.precision == Precision::bf16;
-}
-
-AttentionCall with_float32_mask(AttentionCall call) {
-  if (call.keep.defined()) call.keep = call.keep.to(at::kFloat);
-  call.precision = Precision::bf16;
-  return call;
-}
-
-at::Tensor in_float32(const at::Tensor& x) { return x.defined() ? x.to(at::kFloat) : x; }
-
 // Everything forward and backward both need: sizes, pairs and relative sides.
 struct Context {
   const AttentionTerms& terms;
@@ -182,16 +159,8 @@ at::Tensor softmax_backward(const at::Tensor& d, const at::Tensor& probabilities
   return probabilities * (d - (d * probabilities).sum(-1, /*keepdim=*/true));
 }
 
-}  // namespace
-
-AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
-                                   const AttentionSizes& size) {
-  if (multiplies_bf16(terms, call) && !computes_in_float32(terms, call)) {
-    auto result = attention_portable(in_float32(terms), with_float32_mask(call), size);
-    const auto type = (terms.q.defined() ? terms.q : terms.rel_q).scalar_type();
-    for (auto* tensor : {&result.out, &result.relative_out}) *tensor = tensor->to(type);
-    return result;
-  }
+AttentionResult forward(const AttentionTerms& terms, const AttentionCall& call,
+                        const AttentionSizes& size) {
   const Context context(terms, call, size);
   const auto attention = context.masked_softmax(all_scores(context));
   const auto weights = apply_keep(call, apply_gate(context, attention));
@@ -208,16 +177,8 @@ AttentionResult attention_portable(const AttentionTerms& terms, const AttentionC
   return result;
 }
 
-TermGradients attention_backward_portable(const OutputGradients& d, const AttentionTerms& terms,
-                                          const AttentionCall& call, int64_t asked) {
-  if (multiplies_bf16(terms, call) && !computes_in_float32(terms, call)) {
-    auto grads = attention_backward_portable(
-        {in_float32(d.out), in_float32(d.relative_out), d.attention, d.kept}, in_float32(terms),
-        with_float32_mask(call), asked);
-    for (int t = 0; t < kTermCount; ++t)
-      if (grads[t].defined()) grads[t] = grads[t].to((terms.*kTermFields[t]).scalar_type());
-    return grads;
-  }
+TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
+                       const AttentionCall& call, int64_t asked) {
   const int64_t joined =
       (asked & kJoinK ? int64_t{1} << kRelK : 0) | (asked & kJoinV ? int64_t{1} << kRelV : 0);
   const int64_t needs = asked | joined;
@@ -276,6 +237,22 @@ TermGradients attention_backward_portable(const OutputGradients& d, const Attent
     grads[term] = at::Tensor();
   }
   return grads;
+}
+
+}  // namespace
+
+AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
+                                   const AttentionSizes& size) {
+  return compute_in_float32(terms, call, [&](const auto& t, const auto& c) {
+    return forward(t, c, size);
+  });
+}
+
+TermGradients attention_backward_portable(const OutputGradients& d, const AttentionTerms& terms,
+                                          const AttentionCall& call, int64_t needs) {
+  return gradients_in_float32(d, terms, call, [&](const auto& grads, const auto& t, const auto& c) {
+    return backward(grads, t, c, needs);
+  });
 }
 
 at::Tensor gated_attention(const at::Tensor& attention, const AttentionTerms& terms,

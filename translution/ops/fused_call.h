@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "translution/kernels/bf16.h"
 #include "translution/kernels/content.h"
 #include "translution/ops/attention_impl.h"
 
@@ -10,7 +11,8 @@ namespace translution {
 // What the parts of the fused implementation share: softmax, content, vectors and slots each have a
 // file.
 
-/// One call: its terms and sizes, and which of its pairs are attended to.
+/// One call: its terms and sizes, and which of its pairs are attended to. With products of bfloat16
+/// the terms are float32, but for matrices per slot, which may be either.
 struct FusedCall {
   FusedCall(const AttentionTerms& terms, const AttentionCall& call, const AttentionSizes& size,
             int64_t needs);
@@ -24,6 +26,7 @@ struct FusedCall {
   const int64_t needs;  ///< backward: which gradients
   const bool pairwise;  ///< scores are lanes
   const bool batch_last;
+  const bool bf16;  ///< are operands of products bfloat16?
 
   bool key_vectors() const { return is_vectors(terms.table_k); }
   bool value_vectors() const { return is_vectors(terms.table_v); }
@@ -40,7 +43,11 @@ struct FusedCall {
 
 template <typename T>
 T* data(const at::Tensor& x) {
-  return x.defined() && x.numel() > 0 ? x.data_ptr<T>() : nullptr;
+  if (!x.defined() || x.numel() == 0) return nullptr;
+  if constexpr (std::is_same_v<T, kernels::Bf16>)
+    return static_cast<T*>(x.data_ptr());
+  else
+    return x.data_ptr<T>();
 }
 
 inline at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }

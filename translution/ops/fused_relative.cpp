@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "translution/ops/large.h"
+#include "translution/ops/packed_weights.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/rounding.h"
 
 namespace translution {
 namespace {
-
-using kernels::RelativePasses;
 
 // x [parts,rows,cols] -> [parts,cols,rows], as T and in memory.
 template <typename T>
@@ -27,6 +27,23 @@ at::Tensor turned(const at::Tensor& x, int64_t parts, int64_t rows, int64_t cols
   return out;
 }
 
+// x [B,N,C] -> [parts,N,b,C], rounded to bfloat16.
+at::Tensor rounded_tokens_first(const at::Tensor& x, int64_t parts) {
+  const auto given = readable(x);
+  const int64_t b = x.size(0) / parts, N = x.size(1), C = x.size(2);
+  auto out = large_empty({parts, N, b, C}, x.options().dtype(at::kBFloat16));
+  const auto* const from = data<float>(given);
+  auto* const to = data<kernels::Bf16>(out);
+  at::parallel_for(0, parts * N, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      for (int64_t sample = 0; sample < b; ++sample)
+        kernels::bf16_row_ops().round(from + (row / N * b + sample) * given.stride(0) +
+                                          row % N * given.stride(1),
+                                      C, to + (row * b + sample) * C);
+  });
+  return out;
+}
+
 bool same(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() && a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() &&
          a.strides() == b.strides();
@@ -34,74 +51,100 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-template <typename T>
-FusedRelative<T>::FusedRelative(const FusedCall& call)
+template <typename Passes>
+FusedRelative<Passes>::FusedRelative(const FusedCall& call)
     : call_(call),
       plan_(call.pairwise ? kernels::slot_plan(*call.pairs, call.batch, relative_width(call.terms))
                           : nullptr),
       rel_q_(call.pairwise ? arrange(call.terms.rel_q) : Features()),
       rel_k_(same(call.terms.rel_q, call.terms.rel_k) ? rel_q_ : arrange(call.terms.rel_k)),
       rel_v_(same(call.terms.rel_k, call.terms.rel_v) ? rel_k_ : arrange(call.terms.rel_v)),
-      table_q_(contiguous(call.terms.table_q)),
-      table_k_(contiguous(call.terms.table_k)),
-      table_v_(contiguous(call.terms.table_v)) {}
+      table_q_(prepare(call.terms.table_q)),
+      table_k_(prepare(call.terms.table_k)),
+      table_v_(prepare(call.terms.table_v)) {}
 
-template <typename T>
-typename FusedRelative<T>::Features FusedRelative<T>::arrange(const at::Tensor& x) const {
+template <typename Passes>
+typename FusedRelative<Passes>::Features FusedRelative<Passes>::arrange(const at::Tensor& x) const {
   if (!x.defined()) return {};
   const bool beside = call_.batch_last && call_.needs != 0;
   return {tokens_first(x, call_.batch_last), beside ? tokens_first(x, false) : at::Tensor()};
 }
 
 // [B,N,C] -> [parts,N,b,C], or [parts,N,C,b] with the samples last
-template <typename T>
-at::Tensor FusedRelative<T>::tokens_first(const at::Tensor& x, bool batch_last) const {
+template <typename Passes>
+at::Tensor FusedRelative<Passes>::tokens_first(const at::Tensor& x, bool batch_last) const {
   const int64_t parts = plan_->counts.parts, b = x.size(0) / parts, N = x.size(1), C = x.size(2);
-  if (!batch_last) return x.reshape({parts, b, N, C}).transpose(1, 2).contiguous();
-  return turned<T>(x.contiguous(), parts, b, N * C).view({parts, N, C, b});
+  if constexpr (kBf16) return rounded_tokens_first(x, parts);
+  const auto given = call_.bf16 ? rounded(x) : x;
+  if (!batch_last) return given.reshape({parts, b, N, C}).transpose(1, 2).contiguous();
+  return turned<T>(given.contiguous(), parts, b, N * C).view({parts, N, C, b});
 }
 
-template <typename T>
-kernels::Side<T> FusedRelative<T>::side(const Features& features, const at::Tensor& table,
-                                        int64_t part) const {
+template <typename Passes>
+typename FusedRelative<Passes>::Table FusedRelative<Passes>::prepare(
+    const at::Tensor& matrices) const {
+  if (!matrices.defined()) return {};
+  if constexpr (kBf16)
+    return {contiguous(matrices), packed_weight(matrices, false),
+            call_.needs ? packed_weight(matrices, true) : at::Tensor()};
+  else
+    return {contiguous(call_.bf16 ? rounded(matrices) : matrices), {}, {}};
+}
+
+template <typename Passes>
+typename FusedRelative<Passes>::Side FusedRelative<Passes>::side(const Features& features,
+                                                                 const Table& table,
+                                                                 int64_t part) const {
   const auto& x = features.x;
   const int64_t channels = x.size(call_.batch_last ? 2 : 3), first = part * x.stride(0);
-  return {data<T>(x) + first, data<T>(table), channels, table.defined() ? table.size(2) : channels,
-          features.rows.defined() ? data<T>(features.rows) + first : nullptr};
+  const auto& matrices = table.matrices;
+  const int64_t width = matrices.defined() ? matrices.size(2) : channels;
+  if constexpr (kBf16) {
+    const bool floats = matrices.defined() && matrices.scalar_type() == at::kFloat;
+    return {data<Row>(x) + first,
+            {data<Row>(table.straight), data<Row>(table.turned),
+             floats ? data<float>(matrices) : nullptr, floats ? nullptr : data<Row>(matrices)},
+            channels,
+            width};
+  } else {
+    return {data<T>(x) + first, data<T>(matrices), channels, width,
+            features.rows.defined() ? data<T>(features.rows) + first : nullptr};
+  }
 }
 
 // The lanes [Nq,N,B,H] or [Nq,N,H,B] from the first sample of a part on.
-template <typename T>
-T* FusedRelative<T>::lanes_of(const at::Tensor& lanes, int64_t part) const {
+template <typename Passes>
+typename FusedRelative<Passes>::T* FusedRelative<Passes>::lanes_of(const at::Tensor& lanes, int64_t part) const {
   const int64_t sample = part * (call_.batch / plan_->counts.parts);
   return data<T>(lanes) + sample * (call_.batch_last ? 1 : call_.heads);
 }
 
-template <typename T>
-T* FusedRelative<T>::kept_of(const at::Tensor& kept, int64_t part) const {
-  T* const first = data<T>(kept);
+template <typename Passes>
+typename FusedRelative<Passes>::Row* FusedRelative<Passes>::kept_of(const at::Tensor& kept,
+                                                                   int64_t part) const {
+  Row* const first = data<Row>(kept);
   return first ? first + part * (kept.numel() / plan_->counts.parts) : nullptr;
 }
 
 // Accumulators [sums,parts,N,b,C] or [sums,parts,N,C,b]; who adds to one first clears it.
-template <typename T>
-at::Tensor FusedRelative<T>::new_sums(int64_t tokens, int64_t channels) const {
+template <typename Passes>
+at::Tensor FusedRelative<Passes>::new_sums(int64_t tokens, int64_t channels) const {
   const auto [sums, parts] = plan_->counts;
   const int64_t b = call_.batch / parts;
   return call_.batch_last ? large_empty({sums, parts, tokens, channels, b}, call_.options)
                           : large_empty({sums, parts, tokens, b, channels}, call_.options);
 }
 
-template <typename T>
-T* FusedRelative<T>::sum_of(const at::Tensor& sums, const Piece& piece, bool clear) const {
+template <typename Passes>
+typename FusedRelative<Passes>::T* FusedRelative<Passes>::sum_of(const at::Tensor& sums, const Piece& piece, bool clear) const {
   T* const sum = data<T>(sums) + piece.sum * sums.stride(1);
   if (clear) std::fill_n(sum, sums.stride(1), T(0));
   return sum;
 }
 
 // The sum of the accumulators, always in the same order, as [B,N,C].
-template <typename T>
-at::Tensor FusedRelative<T>::merge(const at::Tensor& sums) const {
+template <typename Passes>
+at::Tensor FusedRelative<Passes>::merge(const at::Tensor& sums) const {
   const int64_t count = sums.stride(0);
   const auto& ops = kernels::row_ops<T>();
   at::parallel_for(0, count, 1 << 14, [&](int64_t begin, int64_t end) {
@@ -120,16 +163,16 @@ at::Tensor FusedRelative<T>::merge(const at::Tensor& sums) const {
 // All shards with all parts of the batch. Pieces that run at the same time add to different
 // accumulators. Where they also write rows of tables, which belong to shards, there are as many
 // rounds as parts: in each, every part meets another of its accumulator's shards.
-template <typename T>
+template <typename Passes>
 template <typename Pass>
-inline void FusedRelative<T>::for_pieces(bool writes_tables, const Pass& pass) const {
+inline void FusedRelative<Passes>::for_pieces(bool writes_tables, const Pass& pass) const {
   const auto [sums, parts] = plan_->counts;
   const kernels::Sizes sizes{call_.batch / parts, call_.batch, call_.tokens, call_.heads,
-                             call_.batch_last};
+                             call_.batch_last, call_.bf16};
   const int64_t together = writes_tables ? 1 : parts;
   for (int64_t first = 0; first < parts; first += together)
     parallel_each(sums * parts, [&, parts = parts] {
-      return [&, parts, passes = std::make_shared<RelativePasses<T>>(*plan_, sizes)](int64_t sum) {
+      return [&, parts, passes = std::make_shared<Passes>(*plan_, sizes)](int64_t sum) {
         const int64_t part = sum % parts;
         for (int64_t round = first; round < first + together; ++round)
           pass(*passes,
@@ -138,8 +181,8 @@ inline void FusedRelative<T>::for_pieces(bool writes_tables, const Pass& pass) c
     });
 }
 
-template <typename T>
-at::Tensor FusedRelative<T>::scores(const at::Tensor& kept) const {
+template <typename Passes>
+at::Tensor FusedRelative<Passes>::scores(const at::Tensor& kept) const {
   auto lanes = call_.new_lanes();
   if (!rel_q_.x.defined()) return lanes.zero_();
   for_pieces(/*writes_tables=*/false, [&](auto& passes, const Piece& piece) {
@@ -150,8 +193,8 @@ at::Tensor FusedRelative<T>::scores(const at::Tensor& kept) const {
   return lanes;
 }
 
-template <typename T>
-at::Tensor FusedRelative<T>::values(const at::Tensor& weights) const {
+template <typename Passes>
+at::Tensor FusedRelative<Passes>::values(const at::Tensor& weights) const {
   if (!rel_v_.x.defined()) return at::empty({0}, call_.options);
   const auto lanes = call_.as_lanes(weights).contiguous();
   auto out = new_sums(call_.queries, side(rel_v_, table_v_, 0).width);
@@ -163,8 +206,8 @@ at::Tensor FusedRelative<T>::values(const at::Tensor& weights) const {
 }
 
 // Room for the gradients of one side, and what becomes of it when all shards are done.
-template <typename T>
-struct FusedRelative<T>::Gradient {
+template <typename Passes>
+struct FusedRelative<Passes>::Gradient {
   const FusedRelative& relative;
   int term;               // of the features; the table's is the next
   at::Tensor own;         // accumulators
@@ -173,8 +216,8 @@ struct FusedRelative<T>::Gradient {
   at::Tensor dtable;
   std::vector<char> written;
 
-  Gradient(const FusedRelative& relative, const Features& features, const at::Tensor& table,
-           int term, at::Tensor* joined)
+  Gradient(const FusedRelative& relative, const Features& features, const Table& table, int term,
+           at::Tensor* joined)
       : relative(relative),
         term(term),
         sum(joined ? *joined : own),
@@ -182,9 +225,10 @@ struct FusedRelative<T>::Gradient {
     if (first)
       (joined ? *joined : own) =
           relative.new_sums(features.x.size(1), relative.side(features, table, 0).channels);
-    if (relative.call_.wants(term + 1) && table.defined()) {
-      dtable = large_empty(table.sizes(), table.options());
-      written.assign(table.size(0), 0);
+    const auto& matrices = table.matrices;
+    if (relative.call_.wants(term + 1) && matrices.defined()) {
+      dtable = large_empty(matrices.sizes(), relative.call_.options);
+      written.assign(matrices.size(0), 0);
     }
   }
 
@@ -201,8 +245,8 @@ struct FusedRelative<T>::Gradient {
   }
 };
 
-template <typename T>
-at::Tensor FusedRelative<T>::values_backward(const at::Tensor& weights, const at::Tensor& d_out,
+template <typename Passes>
+at::Tensor FusedRelative<Passes>::values_backward(const at::Tensor& weights, const at::Tensor& d_out,
                                              TermGradients& grads) {
   auto d_lanes = call_.new_lanes();
   if (!rel_v_.x.defined()) return d_lanes.zero_();
@@ -214,15 +258,15 @@ at::Tensor FusedRelative<T>::values_backward(const at::Tensor& weights, const at
       call_.batch_last);
   for_pieces(/*writes_tables=*/true, [&](auto& passes, const Piece& piece) {
     passes.values_backward(piece.shard, side(rel_v_, table_v_, piece.part),
-                           lanes_of(lanes, piece.part), data<T>(d) + piece.part * d.stride(0),
+                           lanes_of(lanes, piece.part), data<Row>(d) + piece.part * d.stride(0),
                            lanes_of(d_lanes, piece.part), dv.of(piece));
   });
   dv.finish(grads);
   return d_lanes;
 }
 
-template <typename T>
-void FusedRelative<T>::scores_backward(const at::Tensor& d_scores, const at::Tensor& kept,
+template <typename Passes>
+void FusedRelative<Passes>::scores_backward(const at::Tensor& d_scores, const at::Tensor& kept,
                                        TermGradients& grads) {
   if (rel_q_.x.defined()) {
     const bool joins = (call_.needs & (kJoinK | kJoinV)) != 0;
@@ -239,7 +283,8 @@ void FusedRelative<T>::scores_backward(const at::Tensor& d_scores, const at::Ten
   if (joined_.defined()) grads[kRelQ] = merge(joined_);
 }
 
-template class FusedRelative<float>;
-template class FusedRelative<double>;
+template class FusedRelative<kernels::RelativePasses<float>>;
+template class FusedRelative<kernels::RelativePasses<double>>;
+template class FusedRelative<kernels::Bf16RelativePasses>;
 
 }  // namespace translution

@@ -2,15 +2,39 @@
 
 #include <memory>
 
-#include "translution/kernels/relative.h"
+#include "translution/kernels/relative_bf16.h"
 #include "translution/ops/fused_call.h"
 
 namespace translution {
 
-/// The relative sides with features, where a call is pairwise: lanes, slot by slot.
+/// The types that passes over the slots work on: scores and sums, and rows of features.
+template <typename Passes>
+struct PassTypes;
 template <typename T>
+struct PassTypes<kernels::RelativePasses<T>> {
+  using Number = T;
+  using Row = T;
+  using Side = kernels::Side<T>;
+};
+template <>
+struct PassTypes<kernels::Bf16RelativePasses> {
+  using Number = float;
+  using Row = kernels::Bf16;
+  using Side = kernels::Bf16Side;
+};
+
+/// The relative sides with features, where a call is pairwise: lanes, slot by slot.
+///
+/// Products of bfloat16 have passes of their own, unless rows are so narrow that the samples come
+/// last: then float32 passes multiply rounded numbers. At 24 channels a product has 12 steps, and
+/// the rows around it take longer than it does.
+template <typename Passes>
 class FusedRelative {
  public:
+  using T = typename PassTypes<Passes>::Number;
+  using Row = typename PassTypes<Passes>::Row;
+  using Side = typename PassTypes<Passes>::Side;
+
   explicit FusedRelative(const FusedCall& call);
 
   /// Scores without the scale, zeros without relative queries. `kept` receives the encodings unless
@@ -25,9 +49,15 @@ class FusedRelative {
   void scores_backward(const at::Tensor& d_scores, const at::Tensor& kept, TermGradients& grads);
 
  private:
+  static constexpr bool kBf16 = std::is_same_v<Row, kernels::Bf16>;
+
   struct Features {
     at::Tensor x;     // [parts,N,b,C], or [parts,N,C,b] with the samples last
     at::Tensor rows;  // [parts,N,b,C] beside that, for the gradient of a table
+  };
+  struct Table {
+    at::Tensor matrices;          // [M,C,R]
+    at::Tensor straight, turned;  // bf16: packed copies, if there are any
   };
   // What one thread does at a time.
   struct Piece {
@@ -40,9 +70,10 @@ class FusedRelative {
 
   Features arrange(const at::Tensor& x) const;
   at::Tensor tokens_first(const at::Tensor& x, bool batch_last) const;
-  kernels::Side<T> side(const Features& features, const at::Tensor& table, int64_t part) const;
+  Table prepare(const at::Tensor& matrices) const;
+  Side side(const Features& features, const Table& table, int64_t part) const;
   T* lanes_of(const at::Tensor& lanes, int64_t part) const;
-  T* kept_of(const at::Tensor& kept, int64_t part) const;
+  Row* kept_of(const at::Tensor& kept, int64_t part) const;
   at::Tensor new_sums(int64_t tokens, int64_t channels) const;
   T* sum_of(const at::Tensor& sums, const Piece& piece, bool clear) const;
   at::Tensor merge(const at::Tensor& sums) const;
@@ -52,8 +83,8 @@ class FusedRelative {
   const FusedCall& call_;
   const std::shared_ptr<const kernels::SlotPlan> plan_;  // null unless pairwise
   const Features rel_q_, rel_k_, rel_v_;
-  const at::Tensor table_q_, table_k_, table_v_;  // [M,C,R]
-  at::Tensor joined_;                             // accumulator of the features that are one tensor
+  const Table table_q_, table_k_, table_v_;
+  at::Tensor joined_;  // accumulator of the features that are one tensor
 };
 
 }  // namespace translution

@@ -52,8 +52,7 @@ void check_project(const at::Tensor& x, at::TensorList weights, at::TensorList b
   }
 }
 
-bool project_is_fused(const at::Tensor& x, const std::string& precision) {
-  if (multiplies_bf16(precision_of(precision), x)) return false;
+bool project_is_fused(const at::Tensor& x) {
   return fused_enabled() && x.numel() > 0 && x.scalar_type() != at::kHalf;
 }
 
@@ -88,7 +87,7 @@ Tensors project_portable(const at::Tensor& x, at::TensorList weights, at::Tensor
 
 Tensors project_cpu(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
                     bool transposed, const std::string& precision) {
-  if (!project_is_fused(x, precision)) return project_portable(x, weights, biases, transposed, precision);
+  if (!project_is_fused(x)) return project_portable(x, weights, biases, transposed, precision);
   check_project(x, weights, biases, transposed, precision);
   const bool bf16 = multiplies_bf16(precision_of(precision), x);
   Tensors out;
@@ -166,7 +165,7 @@ constexpr ProjectBackward* project_backward_fused =
 Tensors project_backward_cpu(const OptionalTensorList& d, const at::Tensor& x,
                              at::TensorList weights, bool transposed, int64_t needs,
                              const std::string& precision) {
-  const auto backward = project_is_fused(x, precision) ? project_backward_fused : project_backward_portable;
+  const auto backward = project_is_fused(x) ? project_backward_fused : project_backward_portable;
   return backward(d, x, weights, transposed, needs, precision);
 }
 

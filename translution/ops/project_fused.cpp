@@ -1,18 +1,23 @@
 #include "translution/ops/project_fused.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Dispatch.h>
 
 #include <algorithm>
+#include <memory>
+#include <type_traits>
 
+#include "translution/kernels/bf16.h"
 #include "translution/kernels/gemm.h"
 #include "translution/kernels/row_ops.h"
 #include "translution/ops/large.h"
+#include "translution/ops/packed_weights.h"
 #include "translution/ops/parallel.h"
 
 namespace translution {
 namespace {
 
+using kernels::Bf16;
+using kernels::Bf16Products;
 using kernels::gemm;
 
 // Rows that one thread multiplies at a time: the result stays in the second-level cache until its
@@ -42,9 +47,19 @@ at::Tensor turned(const at::Tensor& weight) {
   return out;
 }
 
+// What a thread needs to multiply: nothing, or the tiles and scratch memory of bfloat16.
+template <typename T>
+struct Multiplier {};
+template <>
+struct Multiplier<Bf16> {
+  std::shared_ptr<Bf16Products> products = std::make_shared<Bf16Products>();
+};
+
 // A weight as the right-hand side of a product with `rows` rows.
 template <typename T>
 struct Right {
+  using Sum = T;
+
   Right(const at::Tensor& weight, bool transpose, int64_t rows)
       : matrix(weight.contiguous()), transpose(transpose) {
     in = matrix.size(transpose ? 1 : 0);
@@ -55,7 +70,8 @@ struct Right {
   }
 
   // Columns `first` to `first + count` of: to [rows,out] = beta * to + x [rows,in] times this.
-  void multiply(const T* x, int64_t rows, int64_t first, int64_t count, T beta, T* to) const {
+  void multiply(const Multiplier<T>&, const T* x, int64_t rows, int64_t first, int64_t count,
+                T beta, T* to) const {
     const T* right = matrix.template data_ptr<T>() + first * (transpose ? in : 1);
     gemm<T>(false, transpose, rows, count, in, x, in, right, matrix.size(1), beta, to + first, out);
   }
@@ -65,15 +81,47 @@ struct Right {
   int64_t in, out;
 };
 
-// work(row, rows, column) for blocks of rows and, in the outer loop, columns.
-template <typename Work>
+template <>
+struct Right<Bf16> {
+  using Sum = float;
+
+  Right(const at::Tensor& weight, bool transpose, int64_t)
+      : in(weight.size(transpose ? 1 : 0)),
+        out(weight.size(transpose ? 0 : 1)),
+        tiles(packed_weight(weight, transpose)) {
+    if (!tiles.defined()) tiles = pack_weight(weight.contiguous(), transpose);
+  }
+
+  void multiply(const Multiplier<Bf16>& multiplier, const Bf16* x, int64_t rows, int64_t first,
+                int64_t count, float beta, float* to) const {
+    const kernels::PackedMatrix matrix(static_cast<const Bf16*>(tiles.data_ptr()), in, out);
+    multiplier.products->multiply(rows, x, in, matrix.columns(first, count), beta != 0, to + first,
+                                  out);
+  }
+
+  int64_t in, out;
+  at::Tensor tiles;
+};
+
+template <typename T>
+const T* numbers(const at::Tensor& x) {
+  return static_cast<const T*>(x.data_ptr());
+}
+
+template <typename T>
+at::TensorOptions sum_options(const at::Tensor& x) {
+  return std::is_same_v<T, Bf16> ? x.options().dtype(at::kFloat) : x.options();
+}
+
+// work(multiplier, row, rows, column) for blocks of rows and, in the outer loop, columns.
+template <typename T, typename Work>
 void for_blocks(int64_t rows, int64_t columns, const Work& work) {
   const int64_t length = std::clamp(parts(rows, 4), kLeastBlock, kBlock);
   const int64_t blocks = parts(rows, length);
   parallel_each(blocks * parts(columns, kColumns), [&] {
-    return [&](int64_t piece) {
+    return [&, multiplier = Multiplier<T>()](int64_t piece) {
       const int64_t row = piece % blocks * length;
-      work(row, std::min(length, rows - row), piece / blocks * kColumns);
+      work(multiplier, row, std::min(length, rows - row), piece / blocks * kColumns);
     };
   });
 }
@@ -81,26 +129,28 @@ void for_blocks(int64_t rows, int64_t columns, const Work& work) {
 template <typename T>
 std::vector<at::Tensor> forward(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
                                 bool transposed) {
+  using Sum = typename Right<T>::Sum;
   const int64_t rows = x.size(0), channels = x.size(1);
   int64_t widest = 0;
   std::vector<Right<T>> rights;
   std::vector<at::Tensor> out, added;
   for (const auto& weight : weights) {
     rights.emplace_back(weight, transposed, rows);
-    out.push_back(large_empty({rows, rights.back().out}, x.options()));
+    out.push_back(large_empty({rows, rights.back().out}, sum_options<T>(x)));
     widest = std::max(widest, rights.back().out);
   }
-  for (const auto& bias : biases) added.push_back(bias.contiguous());
-  const auto& ops = kernels::row_ops<T>();
-  for_blocks(rows, widest, [&](int64_t row, int64_t count, int64_t column) {
+  for (const auto& bias : biases)
+    added.push_back(bias.to(c10::typeMetaToScalarType(sum_options<T>(x).dtype())).contiguous());
+  const auto& ops = kernels::row_ops<Sum>();
+  for_blocks<T>(rows, widest, [&](auto& multiplier, int64_t row, int64_t count, int64_t column) {
     for (size_t w = 0; w < rights.size(); ++w) {
       const int64_t width = rights[w].out, columns = std::min(kColumns, width - column);
       if (columns <= 0) continue;
-      T* to = out[w].template data_ptr<T>() + row * width;
-      rights[w].multiply(x.data_ptr<T>() + row * channels, count, column, columns, 0, to);
+      Sum* to = out[w].template data_ptr<Sum>() + row * width;
+      rights[w].multiply(multiplier, numbers<T>(x) + row * channels, count, column, columns, 0, to);
       if (added.empty()) continue;
       for (int64_t r = 0; r < count; ++r)
-        ops.add(added[w].template data_ptr<T>() + column, columns, to + r * width + column);
+        ops.add(added[w].template data_ptr<Sum>() + column, columns, to + r * width + column);
     }
   });
   return out;
@@ -109,6 +159,7 @@ std::vector<at::Tensor> forward(const at::Tensor& x, at::TensorList weights, at:
 template <typename T>
 at::Tensor input_gradient(const std::vector<at::Tensor>& d, at::TensorList weights,
                           bool transposed) {
+  using Sum = typename Right<T>::Sum;
   std::vector<Right<T>> rights;
   std::vector<at::Tensor> given;
   for (size_t w = 0; w < d.size(); ++w)
@@ -117,68 +168,86 @@ at::Tensor input_gradient(const std::vector<at::Tensor>& d, at::TensorList weigh
       rights.emplace_back(weights[w], !transposed, d[w].size(0));
     }
   const int64_t rows = given[0].size(0), channels = rights[0].out;
-  auto out = large_empty({rows, channels}, given[0].options());
-  for_blocks(rows, channels, [&](int64_t row, int64_t count, int64_t column) {
+  auto out = large_empty({rows, channels}, sum_options<T>(given[0]));
+  for_blocks<T>(rows, channels, [&](auto& multiplier, int64_t row, int64_t count, int64_t column) {
     for (size_t w = 0; w < rights.size(); ++w)
-      rights[w].multiply(given[w].template data_ptr<T>() + row * rights[w].in, count, column,
+      rights[w].multiply(multiplier, numbers<T>(given[w]) + row * rights[w].in, count, column,
                          std::min(kColumns, channels - column), w > 0,
-                         out.template data_ptr<T>() + row * channels);
+                         out.template data_ptr<Sum>() + row * channels);
   });
   return out;
+}
+
+// to [k,n] = a^T b for `rows` rows of a and b, which are lda and ldb apart.
+template <typename T>
+void multiply_transposed(const Multiplier<T>&, int64_t rows, int64_t k, int64_t n, const T* a,
+                         int64_t lda, const T* b, int64_t ldb, T* to, int64_t ldto) {
+  gemm<T>(true, false, k, n, rows, a, lda, b, ldb, 0, to, ldto);
+}
+
+void multiply_transposed(const Multiplier<Bf16>& multiplier, int64_t rows, int64_t k, int64_t n,
+                         const Bf16* a, int64_t lda, const Bf16* b, int64_t ldb, float* to,
+                         int64_t ldto) {
+  multiplier.products->weight_gradient(rows, k, n, a, lda, b, ldb, false, to, ldto);
 }
 
 // The rows are cut into a few parts with a sum each, and the result into tiles: enough pieces for
 // the threads, whatever the shape, and always the same ones.
 template <typename T>
 at::Tensor weight_gradient(const at::Tensor& a, const at::Tensor& b) {
+  using Sum = typename Right<T>::Sum;
   constexpr int64_t kTile = 512, kMostSums = 8, kLeastRows = 256, kNumbers = 1 << 21;
   const int64_t rows = a.size(0), m = a.size(1), n = b.size(1);
   const int64_t affordable = std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, m * n));
   const int64_t sums = std::clamp<int64_t>(rows / kLeastRows, 1, std::min(kMostSums, affordable));
   const int64_t length = parts(rows, sums), across = parts(n, kTile);
-  auto out = large_empty({m, n}, a.options()), more = large_empty({sums - 1, m, n}, a.options());
+  auto out = large_empty({m, n}, sum_options<T>(a));
+  auto more = large_empty({sums - 1, m, n}, out.options());
   const auto sum_at = [&](int64_t sum) {
-    return sum == 0 ? out.template data_ptr<T>() : more.template data_ptr<T>() + (sum - 1) * m * n;
+    return sum == 0 ? out.template data_ptr<Sum>()
+                    : more.template data_ptr<Sum>() + (sum - 1) * m * n;
   };
   parallel_each(sums * parts(m, kTile) * across, [&] {
-    return [&](int64_t piece) {
+    return [&, multiplier = Multiplier<T>()](int64_t piece) {
       const int64_t i = piece / across % parts(m, kTile) * kTile, j = piece % across * kTile;
       const int64_t sum = piece / across / parts(m, kTile), row = sum * length;
-      gemm<T>(true, false, std::min(kTile, m - i), std::min(kTile, n - j),
-              std::max<int64_t>(0, std::min(length, rows - row)), a.data_ptr<T>() + row * m + i, m,
-              b.data_ptr<T>() + row * n + j, n, 0, sum_at(sum) + i * n + j, n);
+      multiply_transposed(multiplier, std::max<int64_t>(0, std::min(length, rows - row)),
+                          std::min(kTile, m - i), std::min(kTile, n - j),
+                          numbers<T>(a) + row * m + i, m, numbers<T>(b) + row * n + j, n,
+                          sum_at(sum) + i * n + j, n);
     };
   });
   at::parallel_for(0, m * n, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t sum = 1; sum < sums; ++sum)
-      kernels::row_ops<T>().add(sum_at(sum) + begin, end - begin, sum_at(0) + begin);
+      kernels::row_ops<Sum>().add(sum_at(sum) + begin, end - begin, sum_at(0) + begin);
   });
   return out;
+}
+
+// work(T()) for the type T of x.
+template <typename Work>
+auto with_type(const at::Tensor& x, const Work& work) {
+  if (x.scalar_type() == at::kBFloat16) return work(Bf16{});
+  return x.scalar_type() == at::kFloat ? work(float{}) : work(double{});
 }
 
 }  // namespace
 
 std::vector<at::Tensor> project_fused(const at::Tensor& x, at::TensorList weights,
                                       at::TensorList biases, bool transposed) {
-  std::vector<at::Tensor> out;
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "project",
-                             [&] { out = forward<scalar_t>(x, weights, biases, transposed); });
-  return out;
+  return with_type(
+      x, [&](auto type) { return forward<decltype(type)>(x, weights, biases, transposed); });
 }
 
 at::Tensor project_input_gradient(const std::vector<at::Tensor>& d, at::TensorList weights,
                                   bool transposed) {
-  at::Tensor out;
-  AT_DISPATCH_FLOATING_TYPES(weights[0].scalar_type(), "project_backward",
-                             [&] { out = input_gradient<scalar_t>(d, weights, transposed); });
-  return out;
+  const auto given = std::find_if(d.begin(), d.end(), [](const auto& x) { return x.defined(); });
+  return with_type(
+      *given, [&](auto type) { return input_gradient<decltype(type)>(d, weights, transposed); });
 }
 
 at::Tensor project_weight_gradient(const at::Tensor& a, const at::Tensor& b) {
-  at::Tensor out;
-  AT_DISPATCH_FLOATING_TYPES(a.scalar_type(), "project_backward",
-                             [&] { out = weight_gradient<scalar_t>(a, b); });
-  return out;
+  return with_type(a, [&](auto type) { return weight_gradient<decltype(type)>(a, b); });
 }
 
 }  // namespace translution

@@ -6,8 +6,8 @@
 
 namespace translution {
 
-/// x [R,in] times each weight, plus its bias, as `project` has it; all float or all double, on the
-/// CPU.
+/// x [R,in] times each weight, plus its bias, as `project` has it, on the CPU. All are float or all
+/// double, or x is bfloat16 and each of the others bfloat16 or float; results are then float.
 std::vector<at::Tensor> project_fused(const at::Tensor& x, at::TensorList weights,
                                       at::TensorList biases, bool transposed);
 

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "translution/kernels/bf16.h"
+#include "translution/kernels/relative.h"
+#include "translution/kernels/scratch.h"
+
+namespace translution::kernels {
+
+/// A table of matrices [M,channels,width] for bfloat16 products: its packed copies, each
+/// [M, packed size], or the table itself, of which a matrix is packed when its turn comes.
+struct Bf16Table {
+  const Bf16* straight = nullptr;  ///< as [channels,width]; null: not packed
+  const Bf16* turned = nullptr;    ///< as [width,channels]
+  const float* floats = nullptr;   ///< the table, in one of the two types
+  const Bf16* halves = nullptr;
+
+  bool defined() const { return straight || turned || floats || halves; }
+};
+
+/// One relative side, as Side of relative.h: x [tokens,B,channels] is rounded.
+struct Bf16Side {
+  const Bf16* x = nullptr;
+  Bf16Table table;
+  int64_t channels = 0, width = 0;
+};
+
+/// RelativePasses with products of bfloat16. Encodings are rounded; scores, weights, sums and
+/// gradients are float32.
+class Bf16RelativePasses {
+ public:
+  Bf16RelativePasses(const SlotPlan& plan, const Sizes& sizes);
+
+  void scores(int shard, const Bf16Side& q, const Bf16Side& k, Bf16* kept, float* scores);
+  void values(int shard, const Bf16Side& v, const float* weights, float* out);
+  /// `d_out` is rounded.
+  void values_backward(int shard, const Bf16Side& v, const float* weights, const Bf16* d_out,
+                       float* d_weights, const SideGradient<float>& dv);
+  void scores_backward(int shard, const Bf16Side& q, const Bf16Side& k, const Bf16* kept,
+                       const float* d_scores, const SideGradient<float>& dq,
+                       const SideGradient<float>& dk);
+
+ private:
+  using Tokens = std::vector<int64_t>;
+
+  /// A matrix of a table that was packed here, and is found again for the next chunk of its slot.
+  struct Packed {
+    const void* table = nullptr;
+    int64_t slot = -1;
+    Scratch<Bf16> tiles;
+  };
+
+  PackedMatrix straight(const Bf16Side& side, int64_t slot, int which);
+  PackedMatrix turned(const Bf16Side& side, int64_t slot, int which);
+  PackedMatrix packed(const Bf16Side& side, int64_t slot, bool transposed, Packed& made);
+  const Bf16* rows(const Bf16* x, int64_t channels, const Tokens& tokens, Bf16* space) const;
+  const Bf16* features(const Bf16Side& side, const Tokens& tokens);
+  const Bf16* encode(const Bf16Side& side, int64_t slot, const Tokens& tokens, int which,
+                     Bf16* out);
+  void add_gradient(const Bf16Side& side, const SideGradient<float>& grad, int64_t slot,
+                    const Tokens& tokens, int which, const Bf16* d);
+  void add_feature_gradient(const Bf16Side& side, float* dx, int64_t slot, const Tokens& tokens,
+                            int which, const Bf16* d);
+  void values_backward_by_head(const Chunk& chunk, const Bf16Side& v, const float* weights,
+                               const Bf16* d_rows, float* d_weights, float* dx);
+  void values_backward_encoded(const Chunk& chunk, const Bf16Side& v, const Bf16* d_rows,
+                               float* d_weights);
+  const Bf16* scaled(const Chunk& chunk, const float* weights, const Bf16* x, bool to_keys,
+                     int64_t width, Scratch<Bf16>& out);
+  int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair) const;
+
+  const SlotPlan& plan_;
+  const Sizes sizes_;
+  const Bf16RowOps& ops_;
+  const RowOps<float>& floats_;
+  Bf16Products products_;
+  Packed straight_[2], turned_[2];  // of queries or values, and of keys
+  Scratch<Bf16> gathered_, query_, key_, d_query_, d_key_;
+  Scratch<float> sums_;
+};
+
+}  // namespace translution::kernels

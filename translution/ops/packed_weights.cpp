@@ -1,0 +1,173 @@
+#include "translution/ops/packed_weights.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "translution/kernels/bf16.h"
+#include "translution/ops/large.h"
+
+namespace translution {
+namespace {
+
+using kernels::Bf16;
+
+// Samples of a matrix that tell whether it was written to.
+constexpr int64_t kSamples = 8, kMostStride = 8191;
+
+// A parameter by its memory, so that `detach` and the like find the same copies.
+struct Key {
+  const c10::StorageImpl* storage;
+  int64_t offset;
+  std::vector<int64_t> sizes;
+  bool operator<(const Key& other) const {
+    return std::tie(storage, offset, sizes) < std::tie(other.storage, other.offset, other.sizes);
+  }
+};
+
+struct Copy {
+  at::Tensor tiles;
+  int64_t version = -1;
+  uint64_t sample = 0;
+};
+
+struct Entry {
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // so that a new one at its address is told
+  Copy copies[2];                                     // straight, turned
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::map<Key, Entry> entries;
+};
+
+Registry& registry() {
+  static Registry* const all = new Registry;  // parameters may outlive static objects
+  return *all;
+}
+
+Key key_of(const at::Tensor& weight) {
+  return {weight.storage().unsafeGetStorageImpl(), weight.storage_offset(), weight.sizes().vec()};
+}
+
+int64_t version_of(const at::Tensor& weight) { return weight.is_inference() ? 0 : weight._version(); }
+
+uint64_t sample_of(const at::Tensor& weight) {
+  const int64_t matrix = weight.size(-1) * weight.size(-2);
+  const int64_t stride = std::clamp<int64_t>(matrix / kSamples, 1, kMostStride);
+  const auto* numbers = static_cast<const uint32_t*>(weight.data_ptr());
+  uint64_t sum = 0xCBF29CE484222325;
+  for (int64_t i = 0; i < weight.numel(); i += stride) sum = (sum ^ numbers[i]) * 0x100000001B3;
+  return sum;
+}
+
+bool is_packable(const at::Tensor& weight) {
+  return weight.is_cpu() && weight.scalar_type() == at::kFloat && weight.dim() >= 2 &&
+         weight.is_leaf() && weight.requires_grad() && weight.is_contiguous() && weight.numel() > 0;
+}
+
+int64_t matrices_of(const at::Tensor& weight) { return weight.dim() == 3 ? weight.size(0) : 1; }
+
+at::Tensor new_tiles(const at::Tensor& weight, bool turned) {
+  const int64_t k = weight.size(turned ? -1 : -2), n = weight.size(turned ? -2 : -1);
+  return large_empty({matrices_of(weight), kernels::packed_size(k, n)},
+                     at::TensorOptions(at::kBFloat16));
+}
+
+template <typename Source>
+void pack_as(const Source* numbers, const at::Tensor& weight, bool turned,
+             const at::Tensor& tiles) {
+  const int64_t k = weight.size(-2), n = weight.size(-1), size = tiles.size(1);
+  const int64_t bands = (k + kernels::kTileDepth - 1) / kernels::kTileDepth;
+  at::parallel_for(0, matrices_of(weight) * bands, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t band = begin; band < end; ++band) {
+      const int64_t matrix = band / bands, row = band % bands * kernels::kTileDepth;
+      kernels::pack_band(numbers + matrix * k * n, row, std::min(kernels::kTileDepth, k - row), k,
+                         n, turned, static_cast<Bf16*>(tiles.data_ptr()) + matrix * size);
+    }
+  });
+}
+
+void pack(const at::Tensor& weight, bool turned, const at::Tensor& tiles) {
+  if (weight.scalar_type() == at::kBFloat16)
+    pack_as(static_cast<const Bf16*>(weight.data_ptr()), weight, turned, tiles);
+  else
+    pack_as(weight.data_ptr<float>(), weight, turned, tiles);
+}
+
+// Called with the lock held.
+void forget_the_gone(Registry& all) {
+  for (auto entry = all.entries.begin(); entry != all.entries.end();)
+    entry = entry->second.storage.expired() ? all.entries.erase(entry) : std::next(entry);
+}
+
+Entry& entry_of(Registry& all, const at::Tensor& weight) {
+  const auto key = key_of(weight);
+  auto found = all.entries.find(key);
+  if (found != all.entries.end() && !found->second.storage.expired()) return found->second;
+  forget_the_gone(all);
+  return all.entries.insert_or_assign(key, Entry{weight.storage().getWeakStorageImpl(), {}})
+      .first->second;
+}
+
+// Null where there is none.
+Entry* find_entry(Registry& all, const at::Tensor& weight) {
+  const auto found = all.entries.find(key_of(weight));
+  return found == all.entries.end() || found->second.storage.expired() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+at::Tensor packed_weight(const at::Tensor& weight, bool turned) {
+  if (!is_packable(weight)) return {};
+  auto& all = registry();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  Copy& copy = entry_of(all, weight).copies[turned];
+  const int64_t version = version_of(weight);
+  const uint64_t sample = sample_of(weight);
+  if (copy.tiles.defined() && copy.version == version && copy.sample == sample) return copy.tiles;
+  if (!copy.tiles.defined()) copy.tiles = new_tiles(weight, turned);
+  pack(weight, turned, copy.tiles);
+  copy.version = version, copy.sample = sample;
+  return copy.tiles;
+}
+
+at::Tensor pack_weight(const at::Tensor& weight, bool turned) {
+  const auto tiles = new_tiles(weight, turned);
+  pack(weight, turned, tiles);
+  return tiles;
+}
+
+PackedCopies copies_to_update(const at::Tensor& weight) {
+  if (!is_packable(weight)) return {};
+  auto& all = registry();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const Entry* const entry = find_entry(all, weight);
+  return entry ? PackedCopies{entry->copies[0].tiles, entry->copies[1].tiles} : PackedCopies{};
+}
+
+void copies_are_current(const at::Tensor& weight) {
+  auto& all = registry();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  Entry* const entry = find_entry(all, weight);
+  if (!entry) return;
+  const uint64_t sample = sample_of(weight);
+  for (Copy& copy : entry->copies) copy.version = version_of(weight), copy.sample = sample;
+}
+
+int64_t packed_bytes() {
+  auto& all = registry();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  forget_the_gone(all);
+  int64_t bytes = 0;
+  for (const auto& [key, entry] : all.entries)
+    for (const Copy& copy : entry.copies)
+      if (copy.tiles.defined()) bytes += static_cast<int64_t>(copy.tiles.nbytes());
+  return bytes;
+}
+
+}  // namespace translution
