@@ -130,6 +130,12 @@ class Bf16Products::Machine {
     ops_.round(sums, m * b.n, c);
   }
 
+  void multiply_packed(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c) {
+    float* const sums = sums_.with(m * b.n);
+    multiply({m, b.n, b.k, a, lda, b.tiles, b.column_stride, sums, b.n, false});
+    ops_.pack(sums, b.n, m, b.n, c);
+  }
+
   // dW = X^T dY as a product of X^T, which is written anew, and dY, which is packed.
   void gradient_from_tiles(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx,
                            const Bf16* dy, int64_t lddy, bool accumulate, float* dw, int64_t lddw) {
@@ -213,6 +219,12 @@ void Bf16Products::multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const
   in_blocks(m, kMostRows, [&](int64_t row, int64_t rows) {
     machine_->multiply_rounded(rows, a + row * lda, lda, b, c + row * b.n);
   });
+}
+
+void Bf16Products::multiply_packed(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b,
+                                   Bf16* c) {
+  if (!machine_->is_plain()) flops_ += 2 * m * b.n * b.k;
+  machine_->multiply_packed(m, a, lda, b, c);
 }
 
 void Bf16Products::weight_gradient(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx,

@@ -29,10 +29,26 @@ struct Bf16HeadOps {
                      float* out);
 };
 
+/// HeadOps of row_ops.h where rows are last: x [heads*width, rows] is packed, and so a whole number
+/// of tiles of rows; weights are [heads, stride]. A weight beyond `rows` counts as 0.
+struct Bf16LastOps {
+  /// out[h,r] = sum_c a[h,c,r] b[h,c,r]
+  void (*dots)(const Bf16* a, const Bf16* b, int64_t rows, int64_t heads, int64_t width,
+               int64_t stride, float* out);
+  /// out[h,c,r] = weight[h,r] * x[h,c,r], rounded: packed, and as a matrix whose rows are ldout
+  /// apart. That one has a whole number of tiles of rows as well.
+  void (*scale)(const float* weight, const Bf16* x, int64_t rows, int64_t heads, int64_t width,
+                int64_t stride, Bf16* out, Bf16* matrix, int64_t ldmatrix);
+  /// out[h,c,r] += weight[h,r] * x[h,c,r], for out [heads*width, rows]
+  void (*add_scaled)(const float* weight, const Bf16* x, int64_t rows, int64_t heads, int64_t width,
+                     int64_t stride, float* out);
+};
+
 /// What is done to rows between the products. Compiled once for every instruction set. Rounding and
 /// packing give the same bits on all.
 struct Bf16RowOps {
   Bf16HeadOps heads;
+  Bf16LastOps rows_last;
   /// One head's part of a value gradient: dot[r*heads] = u[r,:] . x[r,:] and
   /// out[r,:] += weight[r*heads] * u[r,:], in one pass over u.
   void (*dot_and_add)(const float* u, const Bf16* x, const float* weight, int64_t rows,
@@ -40,8 +56,6 @@ struct Bf16RowOps {
   /// out[i] = x[i], rounded to nearest, ties to even. A denormal becomes 0 of its sign, and a NaN
   /// stays a quiet one: the rule of vcvtneps2bf16.
   void (*round)(const float* x, int64_t count, Bf16* out);
-  /// x[i] rounded the same way, in place.
-  void (*round_floats)(float* x, int64_t count);
   /// out[i] = x[i], exactly.
   void (*widen)(const Bf16* x, int64_t count, float* out);
   /// Packs w [k,n], whose rows are ldw apart; out has packed_size(k, n) numbers. What a tile has
@@ -118,8 +132,14 @@ class Bf16Products {
   /// C [m, b.n] = A [m, b.k] B, added to what C holds if `accumulate`.
   void multiply(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, bool accumulate,
                 float* c, int64_t ldc);
+  /// Are only whole tiles multiplied? Then operands with zeros up to a multiple of kTileDepth save a
+  /// copy.
+  bool whole_tiles() const { return isa_ == Isa::amx; }
   /// The same rounded, [m, b.n] with rows b.n apart: written as it leaves the registers.
   void multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c);
+
+  /// The same rounded and packed, as the right-hand side of another product.
+  void multiply_packed(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c);
 
   /// The gradient of a weight: dW [k,n] = X^T dY from X [m,k] and dY [m,n], added to what dW holds
   /// if `accumulate`.

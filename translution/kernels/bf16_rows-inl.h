@@ -2,6 +2,7 @@
 // set's flags by isa_*.cpp, as row_ops-inl.h is.
 
 #include "translution/kernels/bf16_heads-inl.h"
+#include "translution/kernels/bf16_last-inl.h"
 
 namespace translution::kernels {
 namespace {
@@ -14,14 +15,6 @@ void round_row(const float* x, int64_t count, Bf16* out) {
   for (; i + Words::kLanes <= count; i += Words::kLanes)
     round_vector(Vector<float>::load(x + i), out + i);
   if (i < count) round_first(load_first_floats(x + i, count - i), count - i, out + i);
-}
-
-void round_floats_row(float* x, int64_t count) {
-  int64_t i = 0;
-  for (; i + Words::kLanes <= count; i += Words::kLanes) Words::store(x + i, load_words(x + i));
-  if (i == count) return;
-  const auto rest = load_first(x + i, count - i);
-  std::memcpy(x + i, &rest, (count - i) * sizeof *x);
 }
 
 void widen_row(const Bf16* x, int64_t count, float* out) {
@@ -161,9 +154,9 @@ void unpack(const Bf16* tiles, int64_t column_stride, int64_t k, int64_t n, floa
 }
 
 constexpr Bf16RowOps kBf16Ops{{bf16_head_dots, scale_bf16_heads, add_scaled_bf16_heads},
+                              {bf16_last_dots, scale_bf16_last, add_scaled_bf16_last},
                               dot_and_add_bf16,
                               round_row,
-                              round_floats_row,
                               widen_row,
                               pack_rows<float>,
                               pack_rows_apart<float>,

@@ -1,3 +1,5 @@
+#pragma once
+
 // Vectors of bfloat16, as words or floats; for the other files of bfloat16 that isa_*.cpp compile.
 
 #ifdef __AVX512BW__

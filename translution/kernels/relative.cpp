@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
-
-#include "translution/kernels/bf16.h"
 
 namespace translution::kernels {
 namespace {
@@ -40,13 +37,6 @@ T* RelativePasses<T>::room(int which, int64_t count) {
     room_sizes_[which] = count;
   }
   return rooms_[which].get();
-}
-
-// Rows as they enter the next product.
-template <typename T>
-void RelativePasses<T>::settle(int64_t count, T* rows) const {
-  if constexpr (std::is_same_v<T, float>)
-    if (sizes_.rounded) bf16_row_ops().round_floats(rows, count);
 }
 
 // The products with the samples last; sides of one width use the same.
@@ -104,7 +94,6 @@ void RelativePasses<T>::encode_each(const Side<T>& side, int64_t slot,
   auto& product = small(kEncode, side);
   for (size_t t = 0; t < tokens.size(); ++t)
     product(side.table + slot * C * E, side.x + tokens[t] * B * C, out + t * B * E);
-  settle(static_cast<int64_t>(tokens.size()) * B * E, out);
 }
 
 // dtable[slot] += x^T d and dx += d table[slot]^T, over the rows of the tokens.
@@ -260,7 +249,6 @@ const T* RelativePasses<T>::weighted(const Chunk& chunk, const T* weights, const
   for (const auto& pair : chunk.pairs)
     combine(weights + pair_at(chunk, pair), d_rows + pair.query * B * width, B, H, width / H,
             sizes_.samples, sums + pair.key * B * width);
-  settle(static_cast<int64_t>(chunk.keys.size()) * B * width, sums);
   return sums;
 }
 
@@ -292,8 +280,6 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
       scale(ds, k_rows + pair.key * B * E, B, H, D, sizes_.samples, dq_rows + pair.query * B * E);
       scale(ds, q_rows + pair.query * B * E, B, H, D, sizes_.samples, dk_rows + pair.key * B * E);
     }
-    settle(q_count, dq_rows);
-    settle(static_cast<int64_t>(chunk.keys.size()) * B * E, dk_rows);
     add_gradient(q, dq, chunk.slot, chunk.queries, dq_rows);
     add_gradient(k, dk, chunk.key_slot, chunk.keys, dk_rows);
   }

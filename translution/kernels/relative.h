@@ -35,9 +35,6 @@ struct Sizes {
   /// Are the samples the last index of everything: [tokens,channels,B] and [Nq,N,H,B]? So narrow
   /// channels fill whole vectors; each token is then a product of its own.
   bool batch_last;
-  /// Are encodings, and gradients before they are multiplied, rounded to bfloat16? Features and
-  /// tables then come rounded. Float only.
-  bool rounded = false;
 };
 
 /// Are these neighbours, in order?
@@ -80,7 +77,6 @@ class RelativePasses {
                               const T* d_rows, T* d_weights, const SideGradient<T>& dv);
   const T* weighted(const Chunk& chunk, const T* weights, const T* d_rows, int64_t width);
   int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair) const;
-  void settle(int64_t count, T* rows) const;
   T* room(int which, int64_t count);
   SmallGemm<T>& small(int which, const Side<T>& side);
 

@@ -111,9 +111,10 @@ bool is_fused(const AttentionTerms& terms, const AttentionCall& call) {
 // Calls work with the types of a call: of its numbers, and of its passes over the slots.
 template <typename Work>
 auto with_types(const FusedCall& call, const Work& work) {
-  using kernels::Bf16RelativePasses, kernels::RelativePasses;
+  using kernels::Bf16LastPasses, kernels::Bf16RelativePasses, kernels::RelativePasses;
   if (call.options.dtype() == at::kDouble) return work(Types<double, RelativePasses<double>>{});
-  if (call.bf16 && !call.batch_last) return work(Types<float, Bf16RelativePasses>{});
+  if (call.bf16 && call.batch_last) return work(Types<float, Bf16LastPasses>{});
+  if (call.bf16) return work(Types<float, Bf16RelativePasses>{});
   return work(Types<float, RelativePasses<float>>{});
 }
 

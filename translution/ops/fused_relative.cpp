@@ -44,6 +44,34 @@ at::Tensor rounded_tokens_first(const at::Tensor& x, int64_t parts) {
   return out;
 }
 
+// x [B,N,C] -> each token of each part packed, as [C,b] with the samples last or as [b,C].
+at::Tensor packed_tokens(const at::Tensor& x, int64_t parts, bool batch_last) {
+  const auto given = readable(x);
+  const int64_t b = x.size(0) / parts, N = x.size(1), C = x.size(2);
+  const int64_t size = batch_last ? kernels::packed_size(C, b) : kernels::packed_size(b, C);
+  auto out = large_empty({parts, N, size}, x.options().dtype(at::kBFloat16));
+  const auto& ops = kernels::bf16_row_ops();
+  at::parallel_for(0, parts * N, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end; ++token) {
+      const float* const rows = data<float>(given) + token / N * b * given.stride(0) +
+                                token % N * given.stride(1);
+      auto* const to = data<kernels::Bf16>(out) + token * size;
+      if (batch_last)
+        ops.pack_transposed(rows, given.stride(0), C, b, to);
+      else
+        ops.pack(rows, given.stride(0), b, C, to);
+    }
+  });
+  return out;
+}
+
+// Rows of matrices [M,rows,columns] as bfloat16, with zeros up to whole tiles.
+at::Tensor padded_rows(const at::Tensor& matrices) {
+  const int64_t columns = matrices.size(2);
+  const int64_t padding = (kernels::kTileDepth - columns % kernels::kTileDepth) % kernels::kTileDepth;
+  return at::constant_pad_nd(to_bf16(matrices), {0, padding}).contiguous();
+}
+
 bool same(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() && a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() &&
          a.strides() == b.strides();
@@ -66,49 +94,60 @@ FusedRelative<Passes>::FusedRelative(const FusedCall& call)
 template <typename Passes>
 typename FusedRelative<Passes>::Features FusedRelative<Passes>::arrange(const at::Tensor& x) const {
   if (!x.defined()) return {};
-  const bool beside = call_.batch_last && call_.needs != 0;
-  return {tokens_first(x, call_.batch_last), beside ? tokens_first(x, false) : at::Tensor()};
+  Features features{tokens_first(x, call_.batch_last), {}, x.size(1), x.size(2)};
+  if (call_.batch_last && call_.needs != 0) features.rows = tokens_first(x, false);
+  return features;
 }
 
 // [B,N,C] -> [parts,N,b,C], or [parts,N,C,b] with the samples last
 template <typename Passes>
 at::Tensor FusedRelative<Passes>::tokens_first(const at::Tensor& x, bool batch_last) const {
   const int64_t parts = plan_->counts.parts, b = x.size(0) / parts, N = x.size(1), C = x.size(2);
-  if constexpr (kBf16) return rounded_tokens_first(x, parts);
-  const auto given = call_.bf16 ? rounded(x) : x;
-  if (!batch_last) return given.reshape({parts, b, N, C}).transpose(1, 2).contiguous();
-  return turned<T>(given.contiguous(), parts, b, N * C).view({parts, N, C, b});
+  if constexpr (kLastBf16)
+    return packed_tokens(x, parts, batch_last);
+  else if constexpr (kBf16)
+    return rounded_tokens_first(x, parts);
+  else if (batch_last)
+    return turned<T>(x.contiguous(), parts, b, N * C).view({parts, N, C, b});
+  else
+    return x.reshape({parts, b, N, C}).transpose(1, 2).contiguous();
 }
 
 template <typename Passes>
 typename FusedRelative<Passes>::Table FusedRelative<Passes>::prepare(
     const at::Tensor& matrices) const {
   if (!matrices.defined()) return {};
-  if constexpr (kBf16)
+  if constexpr (kLastBf16)
+    return {matrices, call_.needs ? padded_rows(matrices) : at::Tensor(),
+            padded_rows(matrices.transpose(1, 2))};
+  else if constexpr (kBf16)
     return {contiguous(matrices), packed_weight(matrices, false),
             call_.needs ? packed_weight(matrices, true) : at::Tensor()};
   else
-    return {contiguous(call_.bf16 ? rounded(matrices) : matrices), {}, {}};
+    return {contiguous(matrices), {}, {}};
 }
 
 template <typename Passes>
 typename FusedRelative<Passes>::Side FusedRelative<Passes>::side(const Features& features,
                                                                  const Table& table,
                                                                  int64_t part) const {
-  const auto& x = features.x;
-  const int64_t channels = x.size(call_.batch_last ? 2 : 3), first = part * x.stride(0);
   const auto& matrices = table.matrices;
+  const int64_t first = part * features.x.stride(0), channels = features.channels;
   const int64_t width = matrices.defined() ? matrices.size(2) : channels;
-  if constexpr (kBf16) {
+  const Row* const x = data<Row>(features.x) + first;
+  const Row* const rows =
+      features.rows.defined() ? data<Row>(features.rows) + part * features.rows.stride(0) : nullptr;
+  if constexpr (kLastBf16) {
+    return {x, rows, data<Row>(table.straight), data<Row>(table.turned), channels, width};
+  } else if constexpr (kBf16) {
     const bool floats = matrices.defined() && matrices.scalar_type() == at::kFloat;
-    return {data<Row>(x) + first,
+    return {x,
             {data<Row>(table.straight), data<Row>(table.turned),
              floats ? data<float>(matrices) : nullptr, floats ? nullptr : data<Row>(matrices)},
             channels,
             width};
   } else {
-    return {data<T>(x) + first, data<T>(matrices), channels, width,
-            features.rows.defined() ? data<T>(features.rows) + first : nullptr};
+    return {x, data<T>(matrices), channels, width, rows};
   }
 }
 
@@ -168,7 +207,7 @@ template <typename Pass>
 inline void FusedRelative<Passes>::for_pieces(bool writes_tables, const Pass& pass) const {
   const auto [sums, parts] = plan_->counts;
   const kernels::Sizes sizes{call_.batch / parts, call_.batch, call_.tokens, call_.heads,
-                             call_.batch_last, call_.bf16};
+                             call_.batch_last};
   const int64_t together = writes_tables ? 1 : parts;
   for (int64_t first = 0; first < parts; first += together)
     parallel_each(sums * parts, [&, parts = parts] {
@@ -224,7 +263,7 @@ struct FusedRelative<Passes>::Gradient {
         first(joined ? !joined->defined() : relative.call_.wants(term)) {
     if (first)
       (joined ? *joined : own) =
-          relative.new_sums(features.x.size(1), relative.side(features, table, 0).channels);
+          relative.new_sums(features.tokens, features.channels);
     const auto& matrices = table.matrices;
     if (relative.call_.wants(term + 1) && matrices.defined()) {
       dtable = large_empty(matrices.sizes(), relative.call_.options);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "translution/kernels/relative_bf16.h"
+#include "translution/kernels/relative_bf16_last.h"
 #include "translution/ops/fused_call.h"
 
 namespace translution {
@@ -23,11 +24,15 @@ struct PassTypes<kernels::Bf16RelativePasses> {
   using Side = kernels::Bf16Side;
 };
 
-/// The relative sides with features, where a call is pairwise: lanes, slot by slot.
-///
-/// Products of bfloat16 have passes of their own, unless rows are so narrow that the samples come
-/// last: then float32 passes multiply rounded numbers. At 24 channels a product has 12 steps, and
-/// the rows around it take longer than it does.
+template <>
+struct PassTypes<kernels::Bf16LastPasses> {
+  using Number = float;
+  using Row = kernels::Bf16;
+  using Side = kernels::Bf16LastSide;
+};
+
+/// The relative sides with features, where a call is pairwise: lanes, slot by slot. Products of
+/// bfloat16 have passes of their own, and others where the samples come last.
 template <typename Passes>
 class FusedRelative {
  public:
@@ -50,14 +55,18 @@ class FusedRelative {
 
  private:
   static constexpr bool kBf16 = std::is_same_v<Row, kernels::Bf16>;
+  static constexpr bool kLastBf16 = std::is_same_v<Passes, kernels::Bf16LastPasses>;
 
+  // Features token by token: [parts,N,b,C]; with the samples last [parts,N,C,b] and, for the
+  // gradient of a table, [parts,N,b,C] beside it. Bfloat16 with the samples last is packed.
   struct Features {
-    at::Tensor x;     // [parts,N,b,C], or [parts,N,C,b] with the samples last
-    at::Tensor rows;  // [parts,N,b,C] beside that, for the gradient of a table
+    at::Tensor x, rows;
+    int64_t tokens = 0, channels = 0;
   };
   struct Table {
-    at::Tensor matrices;          // [M,C,R]
-    at::Tensor straight, turned;  // bf16: packed copies, if there are any
+    at::Tensor matrices;  // [M,C,R]
+    /// bf16: packed copies, if there are any; with the samples last, rows with zeros behind them.
+    at::Tensor straight, turned;
   };
   // What one thread does at a time.
   struct Piece {
