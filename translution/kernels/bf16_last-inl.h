@@ -85,23 +85,11 @@ void over_channels(const float* weight, int64_t first, int64_t count, int64_t he
 }
 
 inline void store_two(TwoChannels x, Bf16* pairs, Bf16* even_row, Bf16* odd_row) {
-#ifdef __AVX512BF16__
-  const auto even = _mm512_cvtneps_pbh((__m512)x.even), odd = _mm512_cvtneps_pbh((__m512)x.odd);
-  const auto words = _mm512_or_si512(
-      _mm512_cvtepu16_epi32((__m256i)even),
-      _mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)odd), 16));
-  _mm512_storeu_si512(pairs, words);
-  _mm256_storeu_si256((__m256i*)even_row, (__m256i)even);
-  if (odd_row) _mm256_storeu_si256((__m256i*)odd_row, (__m256i)odd);
-#else
-  const auto even = rounded((Words::Type)x.even), odd = rounded((Words::Type)x.odd);
-  Words::store(pairs, even >> 16 | odd);
-  const Halves first = __builtin_convertvector(even >> 16, Halves);
-  std::memcpy(even_row, &first, sizeof first);
-  if (!odd_row) return;
-  const Halves second = __builtin_convertvector(odd >> 16, Halves);
-  std::memcpy(odd_row, &second, sizeof second);
-#endif
+  const Halves even = rounded_halves(x.even), odd = rounded_halves(x.odd);
+  Words::store(pairs, __builtin_convertvector(even, Words::Type) |
+                          __builtin_convertvector(odd, Words::Type) << 16);
+  std::memcpy(even_row, &even, sizeof even);
+  if (odd_row) std::memcpy(odd_row, &odd, sizeof odd);
 }
 
 void scale_bf16_last(const float* weight, const Bf16* x, int64_t rows, int64_t heads, int64_t width,
