@@ -11,11 +11,9 @@
 #include <cstdio>
 #include <map>
 
-#include "tests/support/cases.h"
+#include "tests/ops/precision_cases.h"
 #include "tests/support/expect.h"
 #include "tests/support/terms.h"
-#include "translution/core/error.h"
-#include "translution/ops/project.h"
 
 namespace translution::testing {
 namespace {
@@ -27,101 +25,6 @@ constexpr double kMostError = 1.5;  // times that of the rounded formula
 constexpr int64_t kFew = 64;
 constexpr double kMostErrorOfFew = 3;
 constexpr double kFloatError = 2e-6;  // of sums in float32, relative to the norm
-
-// Tokens, batch and widths that fit no tile.
-struct Layout {
-  const char* name;
-  std::vector<int64_t> grid;
-  bool cls = false, causal = false;
-  int64_t B = 3, C = 26, H = 2, D = 13, R = 5;
-  std::vector<int64_t> rows = {};
-  Encoding encoding = Encoding::relative;
-  Sharing sharing = Sharing::none;
-  int64_t radius = 1;
-  bool mask_only = false;
-};
-
-// How a failing test tells its parameter.
-void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
-
-// From 16 samples on, narrow layers lie with the samples last.
-const std::vector<Layout>& layouts() {
-  constexpr auto kRelative = Encoding::relative, kAbsolute = Encoding::absolute;
-  static const std::vector<Layout> all = {
-      {"image", {7, 5}, true, false, 3, 26, 2, 13, 5},
-      {"wide image", {7, 5}, true, false, 1, 72, 3, 24, 11},
-      {"text", {13}, false, true, 3, 97, 1, 97, 33},
-      {"text by mask", {13}, false, true, 3, 72, 2, 36, 9, {}, kRelative, Sharing::none, 1, true},
-      {"volume", {3, 3, 2}, false, false, 1, 97, 3, 24, 8},
-      {"absolute", {3, 2}, true, false, 3, 72, 2, 36, 8, {}, kAbsolute},
-      {"direction", {5, 4}, true, false, 3, 26, 2, 13, 5, {}, kRelative, Sharing::direction},
-      {"logarithmic", {4, 5}, 0, 0, 17, 26, 3, 8, 7, {}, kRelative, Sharing::logarithmic, 0},
-      {"rows", {4, 3}, true, false, 3, 97, 3, 31, 7, {5, 0, 6, 5}},
-      {"rows of 17", {4, 3}, true, false, 17, 26, 2, 13, 5, {5, 0, 6, 5}},
-      {"volume of 17", {3, 3, 2}, false, false, 17, 26, 3, 8, 6},
-      {"text of 64", {9}, false, true, 64, 26, 2, 13, 5},
-      {"image of 64", {2, 3}, true, false, 64, 72, 2, 36, 8},
-      {"widest image", {2, 3}, true, false, 3, 192, 3, 64, 24},
-      {"narrow heads", {3, 3}, false, false, 3, 192, 3, 8, 5},
-      {"wide heads", {5}, false, true, 17, 26, 1, 192, 72},
-      {"one token", {1}, false, false, 17, 72, 3, 24, 8},
-  };
-  return all;
-}
-
-// Every method with the choices that change what is multiplied.
-std::vector<Config> choices() {
-  std::vector<Config> all;
-  const auto add = [&all](Method method, auto... changes) {
-    all.emplace_back().method = method;
-    (changes(all.back()), ...);
-  };
-  for (const auto& entry : kMethods) add(entry.value);
-  for (const char* roles : {"q", "k", "v", "qk", "qv", "kv"})
-    add(Method::translution, [&](Config& c) { c.roles = Roles::parse(roles); });
-  for (const char* roles : {"none", "k", "v", "qk"})
-    add(Method::alpha_translution, [&](Config& c) { c.roles = Roles::parse(roles); });
-  for (const char* roles : {"none", "qkv", "q", "v"})
-    add(Method::alpha_translution,
-        [&](Config& c) { c.roles = Roles::parse(roles), c.shared = false; });
-  add(Method::alpha_translution, [](Config& c) { c.mixing = Mixing::mean, c.dropout = 0.3; });
-  add(Method::alpha_translution, [](Config& c) { c.rotary = true; });
-  add(Method::translution, [](Config& c) { c.dropout = 0.3; });
-  add(Method::translution, [](Config& c) { c.rotary = true, c.roles = Roles::parse("v"); });
-  for (const Method method : {Method::self_attention, Method::relative_key})
-    add(method, [](Config& c) { c.biases = true, c.dropout = 0.3; });
-  return all;
-}
-
-Config with_layout(Config config, const Layout& layout) {
-  config.grid = layout.grid;
-  config.cls = layout.cls, config.causal = layout.causal, config.mask_only = layout.mask_only;
-  config.B = layout.B, config.C = layout.C, config.H = layout.H;
-  config.D = layout.D, config.R = layout.R;
-  config.rows = layout.rows;
-  if (config.method != Method::convolution) config.encoding = layout.encoding;
-  config.sharing = layout.sharing, config.radius = layout.radius;
-  const int64_t pairs = 2 * static_cast<int64_t>(config.grid.size());
-  if (config.rotary || config.method == Method::rotary)
-    config.D = (config.D + pairs) / pairs * pairs;
-  config.precision = Precision::bf16;
-  return config;
-}
-
-// Output, map and gradients by name.
-template <typename Attend>
-Inputs quantities_of(const Inputs& inputs, const Attend& attend, const at::Tensor& d_out) {
-  Inputs leaves, all;
-  for (const auto& [name, tensor] : inputs)
-    leaves[name] = tensor.detach().clone().requires_grad_(true);
-  const MethodResult result = attend(leaves);
-  result.out.backward(d_out.to(result.out.scalar_type()));
-  all["out"] = result.out.detach();
-  if (result.map.defined()) all["map"] = result.map.detach();
-  for (const auto& [name, leaf] : leaves)
-    if (leaf.grad().defined()) all["d " + name] = leaf.grad();
-  return all;
-}
 
 double distance(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b).norm().item<double>();
@@ -180,8 +83,8 @@ void expect_accurate(const Config& config) {
 // The formula in plain operations is the one of the loops over doubles.
 TEST(RoundedOracle, WithoutRoundingIsTheOracle) {
   for (const char* name : {"text by mask", "absolute", "direction", "rows", "narrow heads"})
-    for (const auto& layout : layouts())
-      for (Config config : choices()) {
+    for (const auto& layout : precision_layouts())
+      for (Config config : precision_choices()) {
         if (layout.name != std::string(name)) continue;
         config = with_layout(config, layout);
         config.B = 2, config.C = 5, config.R = 2;
@@ -199,13 +102,13 @@ TEST(RoundedOracle, WithoutRoundingIsTheOracle) {
   }
 }
 
-class MethodAccuracy : public ::testing::TestWithParam<Layout> {};
+class MethodAccuracy : public ::testing::TestWithParam<PrecisionLayout> {};
 
 TEST_P(MethodAccuracy, IsThatOfTheSameRoundingsInPlainOperations) {
-  for (const Config& config : choices()) expect_accurate(with_layout(config, GetParam()));
+  for (const Config& config : precision_choices()) expect_accurate(with_layout(config, GetParam()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, MethodAccuracy, ::testing::ValuesIn(layouts()),
+INSTANTIATE_TEST_SUITE_P(Layouts, MethodAccuracy, ::testing::ValuesIn(precision_layouts()),
                          [](const auto& layout) {
                            std::string name = layout.param.name;
                            std::replace(name.begin(), name.end(), ' ', '_');
@@ -265,48 +168,7 @@ TEST(Accuracy, OfTheCoreOpIsThatOfTheSameRoundingsForEveryCombinationOfTerms) {
   }
 }
 
-// A projection by two weights, the second twice as wide.
-struct Projection {
-  int64_t rows, in, out;
-  bool transposed, biased;
-
-  std::string str() const {
-    return join("project rows ", rows, " in ", in, " out ", out, transposed ? " transposed" : "",
-                biased ? " biased" : "");
-  }
-
-  Inputs inputs() const {
-    auto random = generator(str());
-    Inputs all{{"x", normal({rows, in}, random)}};
-    for (const int64_t w : {1, 2}) {
-      const auto weight = normal({in, w * out}, random) / std::sqrt(static_cast<double>(in));
-      all[join("weight ", w)] = transposed ? weight.t().contiguous() : weight;
-      if (biased) all[join("bias ", w)] = normal({w * out}, random);
-    }
-    return all;
-  }
-
-  at::Tensor ours(const Inputs& in) const {
-    std::vector<at::Tensor> biases;
-    if (biased) biases = {in.at("bias 1"), in.at("bias 2")};
-    return at::cat(project(in.at("x"), {in.at("weight 1"), in.at("weight 2")}, biases, transposed,
-                           Precision::bf16),
-                   1);
-  }
-
-  at::Tensor plain(const Inputs& in, Rounding rounding) const {
-    std::vector<at::Tensor> products;
-    for (const char* w : {"1", "2"}) {
-      const auto weight = in.at(join("weight ", w));
-      products.push_back(rounded_oracle::product(in.at("x"), transposed ? weight.t() : weight,
-                                                 rounding,
-                                                 biased ? in.at(join("bias ", w)) : at::Tensor()));
-    }
-    return at::cat(products, 1);
-  }
-};
-
-void expect_accurate(const Projection& p) {
+void expect_accurate(const Bf16Projection& p) {
   SCOPED_TRACE(p.str() + ", seed " + std::to_string(kSeed));
   Inputs inputs, exact;
   for (const auto& [name, tensor] : p.inputs()) {
