@@ -43,10 +43,11 @@ Inputs as_type(const Inputs& inputs, at::ScalarType type) {
 }
 
 // The output and gradients of a call, or of a projection.
-Inputs quantities(const Config& config, const Inputs& inputs, const at::Tensor& d_out) {
+Inputs quantities(const Config& config, const Inputs& inputs, const at::Tensor& d_out,
+                  bool map = true) {
   const Case c(config);
   return quantities_of(
-      inputs, [&c](const Inputs& in) { return c.attend(in, /*map=*/true); }, d_out);
+      inputs, [&c, map](const Inputs& in) { return c.attend(in, map); }, d_out);
 }
 Inputs quantities(const Bf16Projection& p, const Inputs& inputs, const at::Tensor& d_out) {
   return quantities_of(
@@ -213,6 +214,25 @@ TEST(Bf16Weights, BesideFloat32FeaturesGiveTheBitsOfRoundedWeights) {
   };
   for (const auto& config : edge_configs()) expect_same(config);
   for (const auto& p : edge_projections()) expect_same(p);
+}
+
+TEST(Bf16Meta, TellsSizesAndTypesOfOutputsAndGradients) {
+  for (const auto type : {at::kFloat, at::kBFloat16})
+    for (Config config : edge_configs({"text", "rows of 17"})) {
+      config.dropout = 0;
+      SCOPED_TRACE(config.str());
+      const Case c(config);
+      const auto real = c.inputs_as(type);
+      const auto d_out = gradient_for(config, real).to(type);
+      const auto to_meta = [](const at::Tensor& t) { return t.to(at::kMeta); };
+      const auto found = quantities(config, changed(real, to_meta), to_meta(d_out), /*map=*/false);
+      for (const auto& [name, tensor] : quantities(config, real, d_out, /*map=*/false)) {
+        ASSERT_TRUE(found.count(name)) << name;
+        EXPECT_TRUE(found.at(name).is_meta()) << name;
+        EXPECT_EQ(found.at(name).sizes(), tensor.sizes()) << name;
+        EXPECT_EQ(found.at(name).scalar_type(), tensor.scalar_type()) << name;
+      }
+    }
 }
 
 TEST(Bf16Rows, ARowThatSeesNoTokenIsZeroAndHasZeroGradients) {
