@@ -41,6 +41,10 @@ TEST(BadInput, ToAProjectionIsRefusedInOneLine) {
   EXPECT_GE(expect_refused(wrong_project_calls()), 15);
 }
 
+TEST(BadInput, OfAnotherPrecisionIsRefusedInOneLine) {
+  EXPECT_GE(expect_refused(wrong_precision_calls()), 40);
+}
+
 TEST(BadInput, ToALayerIsRefusedInOneLine) { EXPECT_GE(expect_refused(wrong_layer_calls()), 25); }
 
 TEST(BadInput, ToAModelIsRefusedInOneLine) { EXPECT_GE(expect_refused(wrong_model_calls()), 25); }
@@ -48,8 +52,9 @@ TEST(BadInput, ToAModelIsRefusedInOneLine) { EXPECT_GE(expect_refused(wrong_mode
 TEST(BadInput, CasesHaveNamesOfTheirOwn) {
   std::set<std::string> names;
   size_t count = 0;
-  for (const auto& calls : {wrong_core_calls(), wrong_attention_calls(), wrong_method_calls(),
-                            wrong_project_calls(), wrong_layer_calls(), wrong_model_calls()}) {
+  for (const auto& calls :
+       {wrong_core_calls(), wrong_attention_calls(), wrong_method_calls(), wrong_project_calls(),
+        wrong_precision_calls(), wrong_layer_calls(), wrong_model_calls()}) {
     for (const auto& wrong : calls) names.insert(wrong.name);
     count += calls.size();
   }

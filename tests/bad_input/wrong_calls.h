@@ -17,6 +17,7 @@ std::vector<WrongCall> wrong_core_calls();
 std::vector<WrongCall> wrong_attention_calls();
 std::vector<WrongCall> wrong_method_calls();
 std::vector<WrongCall> wrong_project_calls();
+std::vector<WrongCall> wrong_precision_calls();
 std::vector<WrongCall> wrong_layer_calls();
 std::vector<WrongCall> wrong_model_calls();
 

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "tests/nn/positions.h"
+#include "tests/support/bf16_path.h"
 #include "tests/support/filled.h"
 #include "tests/support/thread_count.h"
 #include "translution/models/network.h"
@@ -36,6 +37,7 @@ using Curves = std::map<std::string, Curve>;  // by model and method
 struct Setting {
   at::ScalarType type = at::kDouble;
   int64_t workspace = kKeepAll;
+  Precision precision = Precision::float32;
 };
 
 // Encodings of Translution are wide enough to be kept, those of alpha narrow enough to lie with the
@@ -82,7 +84,8 @@ Batch batch_for(const ModelOptions& o, at::ScalarType type) {
 }
 
 // The losses of ten steps on one batch.
-Curve train(const ModelOptions& options, const Setting& setting) {
+Curve train(ModelOptions options, const Setting& setting) {
+  options.precision = setting.precision;
   Network network(options);
   set_workspace(network.module(), setting.workspace);
   network.module().to(setting.type);
@@ -169,6 +172,28 @@ TEST(LossCurves, OfThePortableImplementationAgreeToRounding) {
 // The largest difference measured, over all instruction sets, is 2.4e-5.
 TEST(LossCurves, InFloatAgreeWithThoseInDoubleToRounding) {
   expect_near(train_all({at::kFloat}), usual_curves(), 1e-4);
+}
+
+Curves bf16_curves(int64_t workspace = kKeepAll) {
+  return train_all({at::kFloat, workspace, Precision::bf16});
+}
+
+TEST(LossCurves, InBf16AreNearThoseInFloat) { expect_near(bf16_curves(), usual_curves(), 0.01); }
+
+TEST(LossCurves, InBf16OfThePortableImplementationAreNear) {
+  const PortableOnly portable;
+  expect_near(bf16_curves(), usual_curves(), 0.01);
+}
+
+TEST(LossCurves, InBf16AreTheSameBitsWithAnyThreadsAndWorkspace) {
+  if (!bf16_is_fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  const auto expected = bf16_curves();
+  expect_same(bf16_curves(kKeepNothing), expected);
+  for (const int threads : {1, 2, 3, 8}) {
+    const ThreadCount count(threads);
+    SCOPED_TRACE(threads);
+    expect_same(bf16_curves(), expected);
+  }
 }
 
 TEST(LossCurves, AreWrittenOnRequest) {

@@ -218,4 +218,43 @@ std::vector<LayerCase> every_case() {
   return cases;
 }
 
+std::vector<LayerCase> every_bf16_case() {
+  Cases cases;
+  const auto matrices = positions_with_matrices();
+  const auto rows = [](LayerCase& c) { c.rows = {5, 0, 6, 5}; };
+  add(cases, kImage, every_position(), kFloats);
+  add(cases, kText, every_position(), kFloats);
+  add(cases, kVolume, every_method(), kFloats);
+  add(cases, with_batch(kText, "text rows", 2), every_position(), kFloats, rows);
+  add(cases, with_batch(kText, "shorter", 2), every_method(), kFloats,
+      [](LayerCase& c) { c.tokens = 9; });
+  add(cases, with_batch(kImage, "one sample", 1), every_method(), kFloats);
+  add(cases, with_batch(kImage, "dropout", 3), every_method(), kFloats,
+      [](LayerCase& c) { c.options.dropout(0.3); });
+  add(cases, with_batch(kImage, "biases", 3),
+      only(every_position(), [](const Position& p) { return p.shares_qkv(); }), kFloats,
+      [](LayerCase& c) { c.options.qkv_bias(true); });
+  add(cases, with_batch(kImage, "strided", 3), every_method(), kFloats,
+      [](LayerCase& c) { c.strided = true; });
+  add(cases, with_batch(kImage, "fixed weights", 3), every_method(), kFloats,
+      [](LayerCase& c) { c.gradients = Gradients::of_input; });
+  add(cases, with_batch(kImage, "fixed input", 3), every_method(), kFloats,
+      [](LayerCase& c) { c.gradients = Gradients::of_weights; });
+  add(cases, with_batch(kImage, "image of 17", 17), matrices, kFloats);
+  add(cases, with_batch(kImage, "rows of 17", 17), matrices, kFloats, rows);
+  add(cases, {"image of 128", {2, 2}, true, false, 128}, matrices, kFloats);
+  add(cases, with_batch({"dense image", {4, 5}, true}, "dense image of 17", 17),
+      positions_with_few_slots(), kFloats);
+  add(cases, wide({"wide image", {2, 3}, true}), matrices, kFloats);
+  add(cases, wide({"wide text", {16}, false, true}), matrices, kFloats);
+  add(cases, wide({"wide image of 128", {2, 2}, true, false, 128}), matrices, kFloats);
+  add(cases, wide({"image of 192 channels", {2, 2}, true, false, 2}, 64), every_position(),
+      kFloats);
+  for (auto& c : cases) {
+    c.name += " bf16";
+    c.options.precision(Precision::bf16);
+  }
+  return cases;
+}
+
 }  // namespace translution::testing

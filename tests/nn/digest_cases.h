@@ -27,4 +27,7 @@ struct LayerCase {
 /// Every method with its choices, on every path from the layer to the kernels.
 std::vector<LayerCase> every_case();
 
+/// The same in precision bf16, with fewer layouts.
+std::vector<LayerCase> every_bf16_case();
+
 }  // namespace translution::testing

@@ -19,6 +19,7 @@
 
 #include "tests/nn/digest_cases.h"
 #include "tests/nn/positions.h"
+#include "tests/support/bf16_path.h"
 #include "tests/support/filled.h"
 #include "tests/support/thread_count.h"
 #include "translution/kernels/gemm.h"
@@ -120,9 +121,7 @@ std::vector<Digests> digests_of(const std::vector<LayerCase>& cases, int threads
   return digests;
 }
 
-TEST(LayerBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
-  const auto cases = every_case();
+void expect_same_on_any_number_of_threads(const std::vector<LayerCase>& cases) {
   const auto expected = digests_of(cases, 1);
   for (const int threads : {1, 2, 3, 8}) {
     const auto digests = digests_of(cases, threads);
@@ -130,6 +129,16 @@ TEST(LayerBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
       EXPECT_THAT(differing(digests[n], expected[n]), IsEmpty())
           << cases[n].name << ", " << threads << " threads";
   }
+}
+
+TEST(LayerBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  expect_same_on_any_number_of_threads(every_case());
+}
+
+TEST(LayerBits, InBf16AreTheSameOnEveryCallAndAnyNumberOfThreads) {
+  if (!bf16_is_fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  expect_same_on_any_number_of_threads(every_bf16_case());
 }
 
 // The results, and how many FLOPs they took.
@@ -149,6 +158,17 @@ TEST(LayerBits, AreTheSameWhetherEncodingsAreKeptOrMadeAgain) {
     const auto [made_again, more_flops] = run_with_workspace(c, kKeepNothing);
     EXPECT_THAT(differing(kept, made_again), IsEmpty());
     EXPECT_LT(fewer_flops, more_flops);
+  }
+}
+
+// Encodings are rounded whether they are kept or not.
+TEST(LayerBits, InBf16AreTheSameWithAnyWorkspace) {
+  for (const auto& c : every_bf16_case()) {
+    if (!c.can_keep_encodings()) continue;
+    SCOPED_TRACE(c.name);
+    const auto kept = digests_of(Subject(c, kKeepAll).run());
+    for (const int64_t workspace : {kKeepNothing, default_workspace()})
+      EXPECT_THAT(differing(digests_of(Subject(c, workspace).run()), kept), IsEmpty()) << workspace;
   }
 }
 
@@ -172,14 +192,27 @@ TEST(LayerNumbers, OfKernelsAgreeWithThePortableImplementationToRounding) {
   }
 }
 
+// A sum in another order may round an operand of the next product to another neighbour, 1/256 away.
+TEST(LayerNumbers, OfKernelsInBf16AgreeWithThePortableImplementationToRounding) {
+  for (const auto& c : every_bf16_case()) {
+    SCOPED_TRACE(c.name);
+    Subject subject(c);
+    const auto results = subject.run();
+    for (const auto& [quantity, expected] : portable_results(subject))
+      EXPECT_LE(error(results.at(quantity), expected), 0.02) << quantity;
+  }
+}
+
 // The logits behind every token of a text that outgrows the model.
-at::Tensor logits_of_growing_text(const Position& position, at::ScalarType type) {
+at::Tensor logits_of_growing_text(const Position& position, at::ScalarType type,
+                                  Precision precision = Precision::float32) {
   ModelOptions options;
   options.family = Family::gpt;
   options.architecture = {"small", 2, 21, 3, 25, 10};
   options.length = 11;
   options.vocabulary = 13;
   options.position = position;
+  options.precision = precision;
   GPT model(options);
   model->to(type);
   fill_parameters(*model);
@@ -199,6 +232,9 @@ Digests digests_of_growing_text(int threads) {
   for (const auto& [name, position] : every_method()) {
     digests[name + " float"] = digest_of(logits_of_growing_text(position, at::kFloat));
     digests[name + " double"] = digest_of(logits_of_growing_text(position, at::kDouble));
+    if (bf16_is_fused())
+      digests[name + " bf16"] =
+          digest_of(logits_of_growing_text(position, at::kFloat, Precision::bf16));
   }
   return digests;
 }
@@ -216,7 +252,9 @@ TEST(AllBits, AreWrittenForComparisonWithAnotherVersion) {
   if (path == nullptr) GTEST_SKIP() << "TRANSLUTION_DIGEST_FILE is not set";
   const ThreadCount one(1);
   std::ofstream file(path);
-  for (const auto& c : every_case())
+  auto cases = every_case();
+  for (const auto& c : every_bf16_case()) cases.push_back(c);
+  for (const auto& c : cases)
     for (const auto& [quantity, digest] : digests_of(Subject(c).run()))
       file << c.name << '\t' << quantity << '\t' << digest << '\n';
   for (const auto& [name, digest] : digests_of_growing_text(1))

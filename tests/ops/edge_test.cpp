@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/support/cases.h"
+#include "tests/support/layouts.h"
 #include "tests/support/terms.h"
 
 namespace translution::testing {
@@ -23,18 +24,6 @@ std::vector<Config> one_of_each() {
     configs.push_back(config);
   }
   return configs;
-}
-
-at::Tensor columns_first(const at::Tensor& t) {  // same values, last dimension outermost
-  return t.dim() < 2 ? t : t.transpose(0, -1).contiguous().transpose(0, -1);
-}
-
-at::Tensor every_second(const at::Tensor& t) {  // same values, a gap after each
-  return at::stack({t, at::full_like(t, 1e30)}, -1).select(-1, 0);
-}
-
-at::Tensor misaligned(const at::Tensor& t) {  // same values, one number after an aligned address
-  return at::cat({t.new_zeros({1}), t.reshape(-1)}).narrow(0, 1, t.numel()).view(t.sizes());
 }
 
 template <typename Layout>

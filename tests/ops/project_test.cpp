@@ -12,6 +12,7 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/expect.h"
+#include "tests/support/layouts.h"
 #include "translution/core/error.h"
 #include "translution/ops/implementation.h"
 
@@ -207,16 +208,6 @@ TEST(Project, NoRowsGiveGradientsOfZero) {
     for (size_t n = 1; n < gradients.size(); ++n)
       EXPECT_TRUE(at::equal(gradients[n], at::zeros_like(p.leaves()[n]))) << n;
   }
-}
-
-at::Tensor columns_first(const at::Tensor& t) {  // same values, last dimension outermost
-  return t.dim() < 2 ? t : t.t().contiguous().t();
-}
-at::Tensor every_second(const at::Tensor& t) {  // same values, a gap after each
-  return at::stack({t, at::full_like(t, 1e30)}, -1).select(-1, 0);
-}
-at::Tensor misaligned(const at::Tensor& t) {  // same values, one number after an aligned address
-  return at::cat({t.new_zeros({1}), t.reshape(-1)}).narrow(0, 1, t.numel()).view(t.sizes());
 }
 
 TEST(Project, ReadsInputsAndGradientsWhateverTheirStridesAndAlignment) {

@@ -39,7 +39,7 @@ AlphaWeights alpha_weights(const Inputs& inputs) {
 
 PositionTerms position_terms(const Inputs& inputs) {
   return {get(inputs, "key_vectors"), get(inputs, "value_vectors"), get(inputs, "bias"),
-          get(inputs, "position"),    get(inputs, "gate"),          {}};
+          get(inputs, "position"),    get(inputs, "gate"),          get_roles(inputs, "bias_")};
 }
 
 bool uses_offsets(const Config& c) {
@@ -97,7 +97,10 @@ std::map<std::string, std::vector<int64_t>> shapes(const Config& c, int64_t M) {
       shape["kernel"] = {M, c.C, E};
       return shape;
     default:
-      for (const auto& role : roles) shared(role.first);
+      for (const auto& role : roles) {
+        shared(role.first);
+        if (c.biases) shape[join("bias_", role.first)] = {E};
+      }
   }
   if (c.method == Method::relative_key) shape["key_vectors"] = {M, E};
   if (c.method == Method::relative_value) shape["value_vectors"] = {M, E};
@@ -149,6 +152,8 @@ std::string Config::str() const {
   add(mixing == Mixing::mean, "mean");
   add(rotary, "rotary");
   add(dropout > 0, join("dropout ", dropout));
+  add(biases, "biases");
+  add(precision == Precision::bf16, "bf16");
   add(!rows.empty(), join("rows ", times(rows)));
   add(!relation.empty(), join("relation ", times(relation), " mirror ", times(mirror)));
   return text;
@@ -180,6 +185,7 @@ AttentionCall Case::call() const {
   AttentionCall call;
   call.heads = config_.H;
   call.pairs = {pairs_, {}, config_.rows};
+  call.precision = config_.precision;
   if (rotates(config_)) call.angles = rotary_angles(config_.grid, config_.cls, config_.D);
   return call;
 }
@@ -201,7 +207,7 @@ MethodResult Case::attend(const Inputs& inputs, bool map) const {
   auto call = this->call();
   call.map = map;
   if (config_.method == Method::convolution)
-    return {translution::convolution(x, get(inputs, "kernel"), call.pairs), {}};
+    return {translution::convolution(x, get(inputs, "kernel"), call.pairs, call.precision), {}};
   if (config_.dropout > 0) at::manual_seed(kSeed);
   call.keep = dropout_mask(config_.dropout, x, call);
   switch (config_.method) {
@@ -226,6 +232,24 @@ at::Tensor Case::expected() const {
       return oracle::convolution(x, get(inputs_, "kernel"), call);
     default:
       return oracle::self_attention(x, get_roles(inputs_, ""), position_terms(inputs_), call);
+  }
+}
+
+MethodResult Case::plain(const Inputs& inputs, rounded_oracle::Rounding rounding) const {
+  auto call = oracle_call();
+  const auto x = get(inputs, "x");
+  if (call.keep.defined()) call.keep = call.keep.to(x.scalar_type());
+  switch (config_.method) {
+    case Method::translution:
+      return rounded_oracle::translution(x, get_roles(inputs, ""), call, rounding);
+    case Method::alpha_translution:
+      return rounded_oracle::alpha_translution(x, alpha_weights(inputs), call, config_.mixing,
+                                               rounding);
+    case Method::convolution:
+      return rounded_oracle::convolution(x, get(inputs, "kernel"), call, rounding);
+    default:
+      return rounded_oracle::self_attention(x, get_roles(inputs, ""), position_terms(inputs), call,
+                                            rounding);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/oracle.h"
+#include "tests/support/rounded_oracle.h"
 #include "translution/core/position.h"
 #include "translution/ops/methods.h"
 
@@ -40,6 +41,8 @@ struct Config {
   Mixing mixing = Mixing::sum;
   bool rotary = false;
   double dropout = 0.0;
+  bool biases = false;  ///< on the q, k and v of plain attention
+  Precision precision = Precision::float32;
   std::vector<int64_t> rows;      ///< empty: all
   std::vector<int64_t> relation;  ///< N x N slots in place of the grid's, with `mirror`
   std::vector<int64_t> mirror;
@@ -67,6 +70,8 @@ class Case {
   MethodResult attend(const Inputs& inputs, bool map) const;
   /// The oracle. With dropout it takes the mask that the op draws from the same seed.
   at::Tensor expected() const;
+  /// The same formula in plain LibTorch operations, in the type of the inputs.
+  MethodResult plain(const Inputs& inputs, rounded_oracle::Rounding rounding) const;
 
   /// Without the dropout mask, which `attend` draws.
   AttentionCall call() const;

@@ -65,6 +65,12 @@ Vector vector_of(const Array& table, int64_t slot) {  // row of [M,E]
   return v;
 }
 
+Vector vector_of(const Array& v) {  // [E]
+  Vector all(v.width());
+  for (int64_t e = 0; e < v.width(); ++e) all[e] = v(e);
+  return all;
+}
+
 // One dot product per head.
 Vector head_dots(const Vector& q, const Vector& k, int64_t heads) {
   const size_t dim = q.size() / heads;
@@ -261,10 +267,15 @@ at::Tensor self_attention(const at::Tensor& x, const RoleWeights& weights,
                           const PositionTerms& terms, const Call& call) {
   const Array f(x), wq(weights.q), wk(weights.k), wv(weights.v);
   const Array key_vectors(terms.key_vectors), value_vectors(terms.value_vectors), bias(terms.bias);
+  const Array bq(terms.biases.q), bk(terms.biases.k), bv(terms.biases.v);
+  const auto biased = [](const Vector& v, const Array& added) {
+    return added.given() ? plus(v, vector_of(added)) : v;
+  };
   const Loops loops(call, f.size(0));
   const double scale = inverse_root(wv.width(), call.heads);
   const auto map = loops.softmax([&](int64_t b, int64_t, int64_t i, int64_t j) {
-    const Vector q = encode(row(f, b, i), wq, 0), k = encode(row(f, b, j), wk, 0);
+    const Vector q = biased(encode(row(f, b, i), wq, 0), bq);
+    const Vector k = biased(encode(row(f, b, j), wk, 0), bk);
     Vector a = head_dots(loops.rotated(q, i), loops.rotated(k, j), call.heads);
     if (key_vectors.given())  // the vectors know the offset already: they are not turned
       a = plus(a, head_dots(q, vector_of(key_vectors, loops.slot(i, j)), call.heads));
@@ -273,7 +284,7 @@ at::Tensor self_attention(const at::Tensor& x, const RoleWeights& weights,
   });
   return loops.sum(loops.gated(map, terms.position, terms.gate), wv.width(),
                    [&](int64_t b, int64_t i, int64_t j, const Vector& w) {
-                     Vector v = encode(row(f, b, j), wv, 0);
+                     Vector v = biased(encode(row(f, b, j), wv, 0), bv);
                      if (value_vectors.given())
                        v = plus(v, vector_of(value_vectors, loops.slot(i, j)));
                      return by_head(w, v);

@@ -104,6 +104,13 @@ at::Tensor TermsCase::expected() const {
   return side_by_side(out, relative_out);
 }
 
+at::Tensor TermsCase::plain(const Inputs& inputs, rounded_oracle::Rounding rounding) const {
+  auto call = oracle_call_;
+  if (call.keep.defined()) call.keep = call.keep.to(inputs.begin()->second.scalar_type());
+  const auto attended = rounded_oracle::attention(terms(inputs), kScale, call, rounding);
+  return side_by_side(attended.out, attended.relative_out);
+}
+
 std::vector<TermsConfig> all_terms() {
   constexpr Side kSides[] = {Side::none, Side::matrices, Side::features, Side::vectors};
   std::vector<TermsConfig> configs;

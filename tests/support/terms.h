@@ -44,6 +44,8 @@ class TermsCase {
   /// out and relative_out side by side, [B, Nq, F + S].
   at::Tensor run(const Inputs& inputs) const;
   at::Tensor expected() const;
+  /// The same formula in plain LibTorch operations, in the type of the inputs.
+  at::Tensor plain(const Inputs& inputs, rounded_oracle::Rounding rounding) const;
 
   static AttentionTerms terms(const Inputs& inputs);
 

@@ -105,7 +105,8 @@ MethodResult attend_with_position(const at::Tensor& x, const RoleWeights& shared
       weight("bias"),        {},
       weight("gate"),        {weight("query_bias"), weight("key_bias"), weight("value_bias")}};
   if (terms.gate.defined()) {
-    const auto scores = weight("position_weight");
+    auto scores = weight("position_weight");
+    if (call.precision == Precision::bf16) scores = scores.to(at::kFloat);  // they are not rounded
     terms.position = project(features.to(scores.options().requires_grad(false)), {scores})[0];
   }
   return self_attention(x, shared, terms, call);

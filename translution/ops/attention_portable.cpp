@@ -133,7 +133,7 @@ at::Tensor relative_values_backward(Context& context, const at::Tensor& d_out,
                                                 pair_weights.narrow(0, group.begin, group.count),
                                                 context.v.encode(group.slot, group.keys));
     d_weights.push_back(d_pair);
-    context.v.add_gradient(group.slot, group.keys, context.operand(dv));
+    context.v.add_gradient(group.slot, group.keys, dv);
   }
   return context.groups->scatter(at::cat(d_weights));
 }
@@ -144,8 +144,8 @@ void relative_scores_backward(Context& context, const at::Tensor& d_scores) {
     const auto [dq, dk] = pair_dot_backward(group, d_pairs.narrow(0, group.begin, group.count),
                                             context.q.encode(group.slot, group.queries),
                                             context.k.encode(context.key_row(group), group.keys));
-    context.q.add_gradient(group.slot, group.queries, context.operand(dq));
-    context.k.add_gradient(context.key_row(group), group.keys, context.operand(dk));
+    context.q.add_gradient(group.slot, group.queries, dq);
+    context.k.add_gradient(context.key_row(group), group.keys, dk);
   }
 }
 
@@ -257,6 +257,8 @@ TermGradients attention_backward_portable(const OutputGradients& d, const Attent
 
 at::Tensor gated_attention(const at::Tensor& attention, const AttentionTerms& terms,
                            const AttentionCall& call) {
+  if (multiplies_bf16(terms, call) && !computes_in_float32(terms, call))
+    return gated_attention(attention, in_float32(terms), with_float32_mask(call));
   return apply_gate(Context(terms, call, sizes_of(terms, call)), attention);
 }
 

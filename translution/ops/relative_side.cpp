@@ -35,7 +35,7 @@ void RelativeSide::add_gradient(int64_t slot, const at::Tensor& tokens, const at
     return;
   }
   if (!table_.defined()) {
-    if (dx_.defined()) dx_.index_add_(0, tokens, d);
+    if (dx_.defined()) dx_.index_add_(0, tokens, precision_ == Precision::bf16 ? rounded(d) : d);
     return;
   }
   const auto [dx, dmatrix] =

@@ -23,7 +23,7 @@ class RelativeSide {
 
   /// Makes room for the gradients that are wanted.
   void start_backward(bool wants_x, bool wants_table);
-  /// Adds the gradient d [U,B,R] of encode(slot, tokens).
+  /// Adds the gradient d [U,B,R] of encode(slot, tokens). With bf16 it is rounded, but for vectors.
   void add_gradient(int64_t slot, const at::Tensor& tokens, const at::Tensor& d);
   /// [B,N,C]; undefined if it was not wanted.
   at::Tensor dx() const;

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/support/cases.h"
+
+namespace translution::testing {
+
+/// Tokens, batch and widths that fit no tile.
+struct PrecisionLayout {
+  const char* name;
+  std::vector<int64_t> grid;
+  bool cls = false, causal = false;
+  int64_t B = 3, C = 26, H = 2, D = 13, R = 5;
+  std::vector<int64_t> rows = {};
+  Encoding encoding = Encoding::relative;
+  Sharing sharing = Sharing::none;
+  int64_t radius = 1;
+  bool mask_only = false;
+};
+
+/// How a failing test tells its parameter.
+inline void PrintTo(const PrecisionLayout& layout, std::ostream* out) { *out << layout.name; }
+
+/// From 16 samples on, narrow layers lie with the samples last.
+const std::vector<PrecisionLayout>& precision_layouts();
+/// Every method with the choices that change what is multiplied.
+std::vector<Config> precision_choices();
+/// The choice on this layout, with precision bf16.
+Config with_layout(Config config, const PrecisionLayout& layout);
+
+/// Output, map and gradients by name.
+template <typename Attend>
+Inputs quantities_of(const Inputs& inputs, const Attend& attend, const at::Tensor& d_out) {
+  Inputs leaves, all;
+  for (const auto& [name, tensor] : inputs) leaves[name] = tensor.detach().requires_grad_(true);
+  const MethodResult result = attend(leaves);
+  result.out.backward(d_out.to(result.out.scalar_type()));
+  all["out"] = result.out.detach();
+  if (result.map.defined()) all["map"] = result.map.detach();
+  for (const auto& [name, leaf] : leaves)
+    if (leaf.grad().defined()) all["d " + name] = leaf.grad();
+  return all;
+}
+
+/// A projection by two weights, the second twice as wide.
+struct Bf16Projection {
+  int64_t rows, in, out;
+  bool transposed, biased;
+
+  std::string str() const;
+  Inputs inputs() const;
+  /// Both results side by side.
+  at::Tensor ours(const Inputs& in) const;
+  at::Tensor plain(const Inputs& in, rounded_oracle::Rounding rounding) const;
+};
+
+}  // namespace translution::testing
