@@ -1,7 +1,7 @@
 // Products of bfloat16 beside SGEMM on one thread: the best of many short bursts that take turns,
 // so that the ratio of two columns holds on a machine that others use, too.
 //
-//   bench_bf16 [products|gradients|scores|rows] [--quick]
+//   bench_bf16 [products|gradients|scores|content|rows] [--quick]
 //
 // One table, or all. --quick checks that they can be made, and measures little.
 
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "translution/kernels/bf16.h"
+#include "translution/kernels/content_bf16.h"
 #include "translution/kernels/gemm.h"
 #include "translution/kernels/row_ops.h"
 
@@ -269,6 +270,52 @@ void table_of_scores() {
     for (const bool keep : {false, true}) time_scores(rows, keep);
 }
 
+// The passes of plain attention, one sample of three heads at a time.
+void time_content(int64_t tokens) {
+  constexpr int64_t B = 16, H = 3, D = 64, E = H * D;
+  const int64_t map = H * tokens * tokens;
+  const auto x = numbers(B * tokens * E), maps = numbers(B * map);
+  std::vector<float> dx(x.size()), dy(x.size()), d_maps(maps.size());
+  const Features<const float> in{x.data(), tokens * E, E};
+  const Features<float> first{dx.data(), tokens * E, E}, second{dy.data(), tokens * E, E};
+  const ContentPasses<float>::Shape shape{H, tokens, tokens, D, D};
+  ContentPasses<float> plain(shape);
+  Bf16ContentPasses rounded_passes(shape);
+  std::vector<Work> works;
+  const auto add = [&](auto& passes) {
+    works.push_back([&](int64_t call) {
+      passes.scores(call % B * H, (call % B + 1) * H, in, in, d_maps.data());
+    });
+    works.push_back([&](int64_t call) {
+      passes.values(call % B * H, (call % B + 1) * H, maps.data(), in, first);
+    });
+    works.push_back([&](int64_t call) {
+      passes.values_backward(call % B * H, (call % B + 1) * H, maps.data(), in, in, d_maps.data(),
+                             first);
+    });
+    works.push_back([&](int64_t call) {
+      passes.scores_backward(call % B * H, (call % B + 1) * H, in, in, maps.data(), first, second);
+    });
+  };
+  add(plain), add(rounded_passes);
+  const auto times = best_seconds(works);
+  const char* const names[] = {"scores", "values", "values backward", "scores backward"};
+  for (int pass = 0; pass < 4; ++pass) {
+    const double flops = (pass < 2 ? 2e-9 : 4e-9) * static_cast<double>(map * D);
+    std::printf("%6d  %-16s%9.0f%9.0f%9.2f\n", static_cast<int>(tokens), names[pass],
+                flops / times[pass], flops / times[4 + pass], times[pass] / times[4 + pass]);
+  }
+  std::fflush(stdout);
+}
+
+void table_of_content() {
+  std::printf(
+      "\nPlain attention, heads of 64 channels, %s, GFLOP/s\ntokens  pass              float32     "
+      "bf16    times\n",
+      name_of(kIsas, chosen_isa()));
+  for (const int64_t tokens : {50, 160, 197}) time_content(tokens);
+}
+
 void table_of_rows() {
   constexpr int64_t C = 192, H = 3, rows = 448;
   const auto x = numbers(rows * C), weight = numbers(rows * H);
@@ -312,6 +359,7 @@ void run(std::vector<std::string> arguments) {
   if (all || what == "products") table("Y = X W", time_products);
   if (all || what == "gradients") table("dW += X^T dY", time_gradients);
   if (all || what == "scores") table_of_scores();
+  if (all || what == "content") table_of_content();
   if (all || what == "rows") table_of_rows();
 }
 

@@ -1,11 +1,10 @@
 #include "translution/kernels/bf16.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 #include "translution/kernels/gemm.h"
 #include "translution/kernels/isa.h"
+#include "translution/kernels/room.h"
 
 namespace translution::kernels {
 namespace {
@@ -28,26 +27,6 @@ void in_blocks(int64_t total, int64_t most, const Work& work) {
 void clear(int64_t rows, int64_t columns, float* c, int64_t ldc) {
   for (int64_t r = 0; r < rows; ++r) std::fill_n(c + r * ldc, columns, 0.0f);
 }
-
-// Memory that only grows, aligned to cache lines: a vector or tile that crosses them loads slower.
-template <typename T>
-class Room {
- public:
-  T* with(int64_t count) {
-    if (count <= size_) return memory_.get();
-    memory_.reset(static_cast<T*>(std::aligned_alloc(64, rounded_up(count * sizeof(T), 64))));
-    if (memory_ == nullptr) throw std::bad_alloc();
-    size_ = count;
-    return memory_.get();
-  }
-
- private:
-  struct Free {
-    void operator()(T* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<T, Free> memory_;
-  int64_t size_ = 0;
-};
 
 #ifdef TRANSLUTION_X86
 // Objects on one thread may overlap: the last one releases its tiles.

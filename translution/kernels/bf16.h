@@ -53,6 +53,13 @@ struct Bf16RowOps {
   /// of kTileDepth, which ldout must hold, become 0.
   void (*transpose)(const Bf16* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
                     int64_t ldout);
+  /// The same of floats, rounded.
+  void (*round_transposed)(const float* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
+                           int64_t ldout);
+  /// out [rows, ldout] = x [rows, cols], rounded. Columns from `cols` to the next multiple of
+  /// kTileDepth, which ldout must hold, become 0.
+  void (*round_rows)(const float* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
+                     int64_t ldout);
   /// out [k,n], rows ldout apart = the packed matrix. `column_stride` as in PackedMatrix.
   void (*unpack)(const Bf16* tiles, int64_t column_stride, int64_t k, int64_t n, float* out,
                  int64_t ldout);
