@@ -1,7 +1,7 @@
 // Rounding to bfloat16 and packing, written once on GCC vectors and compiled under each instruction
 // set's flags by isa_*.cpp, as row_ops-inl.h is.
 
-#include "translution/kernels/bf16_heads-inl.h"
+#include "translution/kernels/bf16_few-inl.h"
 
 namespace translution::kernels {
 namespace {
@@ -178,7 +178,9 @@ constexpr Bf16RowOps kBf16Ops{{bf16_head_dots, scale_bf16_heads, add_scaled_bf16
                               transpose_rows<Bf16>,
                               transpose_rows<float>,
                               round_rows,
-                              unpack};
+                              unpack,
+                              few_rows,
+                              few_rows_transposed};
 
 }  // namespace
 }  // namespace translution::kernels
