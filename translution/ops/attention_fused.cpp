@@ -92,7 +92,7 @@ TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
 // gate or vectors beside them, and vectors of keys and values where rel_q has no table of its own.
 // That is all that the methods ask for.
 bool is_fused(const AttentionTerms& terms, const AttentionCall& call) {
-  if (multiplies_bf16(terms, call)) return false;
+  if (multiplies_bf16(terms, call) && is_pairwise(terms)) return false;
   if (!fused_enabled() || is_vectors(terms.table_q)) return false;
   const bool vectors = is_vectors(terms.table_k) || is_vectors(terms.table_v);
   if (is_vectors(terms.table_k) && terms.table_q.defined()) return false;

@@ -19,7 +19,8 @@ FusedCall::FusedCall(const AttentionTerms& terms, const AttentionCall& call,
       pairs(pairs_of(call, tokens)),
       needs(needs),
       pairwise(is_pairwise(terms)),
-      batch_last(is_batch_last(terms, size.batch)) {}
+      batch_last(is_batch_last(terms, size.batch)),
+      bf16(multiplies_bf16(terms, call)) {}
 
 at::Tensor readable(const at::Tensor& x) {
   const bool in_order = x.defined() && x.stride(2) == 1 && x.stride(1) >= x.size(2);

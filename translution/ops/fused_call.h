@@ -24,6 +24,7 @@ struct FusedCall {
   const int64_t needs;  ///< backward: which gradients
   const bool pairwise;  ///< scores are lanes
   const bool batch_last;
+  const bool bf16;  ///< are operands of products bfloat16?
 
   bool key_vectors() const { return is_vectors(terms.table_k); }
   bool value_vectors() const { return is_vectors(terms.table_v); }
