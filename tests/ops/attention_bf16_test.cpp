@@ -38,10 +38,14 @@ TEST(Bf16Attention, IsThatOfThePortablePathForEveryCombinationOfTerms) {
     const auto fused = run_bf16(config);
     const PortableOnly portable_only;
     const auto portable = run_bf16(config);
-    EXPECT_LE(error(fused.out, portable.out), kOneRounding);
+    // The portable path rounds queries before they meet vectors, the kernels do not.
+    const bool vectors = config.k == Side::vectors || config.v == Side::vectors;
+    const double allowed = (vectors ? 3 : 1) * kOneRounding;
+    EXPECT_LE(error(fused.out, portable.out), allowed);
     for (const auto& [name, grad] : portable.grads) {
       ASSERT_EQ(grad.defined(), fused.grads.at(name).defined()) << name;
-      if (grad.defined()) EXPECT_LE(error(fused.grads.at(name), grad), 2 * kOneRounding) << name;
+      if (!grad.defined()) continue;
+      EXPECT_LE(error(fused.grads.at(name), grad), 2 * allowed) << name;
     }
   }
 }
