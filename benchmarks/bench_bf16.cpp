@@ -1,7 +1,7 @@
 // Products of bfloat16 beside SGEMM on one thread: the best of many short bursts that take turns,
 // so that the ratio of two columns holds on a machine that others use, too.
 //
-//   bench_bf16 [products|gradients|scores|rows] [--quick]
+//   bench_bf16 [products|gradients|scores|content|few|rows] [--quick]
 //
 // One table, or all. --quick checks that they can be made, and measures little.
 
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "translution/kernels/bf16.h"
+#include "translution/kernels/content_bf16.h"
 #include "translution/kernels/gemm.h"
 #include "translution/kernels/row_ops.h"
 
@@ -32,6 +33,7 @@ struct Settings {
   std::vector<int64_t> widths = {192, 384, 768};
   std::vector<int64_t> rows = {4, 16, 64, 128, 448, 1792};
   std::vector<int64_t> rows_of_scores = {64, 448, 1792};
+  std::vector<int64_t> few_rows = {1, 2, 4, 8, 16, 24, 32, 48, 64};
 };
 Settings settings;
 
@@ -251,6 +253,106 @@ void table_of_scores() {
   for (const int64_t rows : settings.rows_of_scores) time_scores(rows);
 }
 
+// Few rows times a matrix that is not packed, another for each call: from where it lies, or packed
+// 64 columns at a time. For float32 the libraries; GB/s of weights.
+void time_few(int64_t C, int64_t rows, bool transposed) {
+  const int64_t count = matrices(C, true);
+  const auto x = numbers(rows * C), w = numbers(C * C * count);
+  const auto x16 = rounded(x), w16 = rounded(w);
+  const PackedMatrices ready(w, C, count);
+  std::vector<float> y(x.size()), wanted(x.size());
+  std::vector<Bf16> strip(static_cast<size_t>(packed_size(C, 64)));
+  const Bf16RowOps& ops = bf16_row_ops();
+  Bf16Products products;
+  const std::vector<Work> works = {
+      [&](int64_t call) {
+        gemm<float>(false, transposed, rows, C, C, x.data(), C, w.data() + call % count * C * C, C,
+                    0, wanted.data(), C);
+      },
+      [&](int64_t call) {
+        products.multiply(rows, x16.data(), C, ready[call], false, y.data(), C);
+      },
+      [&](int64_t call) {
+        const auto product = transposed ? ops.few_rows_transposed : ops.few_rows;
+        product(
+            {rows, C, C, x16.data(), C, w16.data() + call % count * C * C, C, y.data(), C, false});
+      },
+      [&](int64_t call) {
+        const Bf16* const matrix = w16.data() + call % count * C * C;
+        for (int64_t column = 0; column < C; column += 64) {
+          if (transposed)
+            ops.pack_transposed_bf16(matrix + column * C, C, C, 64, strip.data());
+          else
+            ops.pack_bf16(matrix + column, C, C, 64, strip.data());
+          products.multiply(rows, x16.data(), C, PackedMatrix(strip.data(), C, 64), false,
+                            y.data() + column, C);
+        }
+      }};
+  for (const size_t i : {0, 2, 3}) works[i](0), i > 0 ? require_close(y, wanted) : void();
+  const auto times = best_seconds(works);
+  std::printf("%5d%7d%11s", static_cast<int>(C), static_cast<int>(rows), transposed ? "W^T" : "W");
+  for (size_t i = 0; i < times.size(); ++i)
+    std::printf("%11.1f", 1e-9 * static_cast<double>(C * C * (i == 0 ? 4 : 2)) / times[i]);
+  std::printf("%11.2f\n", times[0] / std::min(times[2], times[3]));
+  std::fflush(stdout);
+}
+
+void table_of_few_rows() {
+  std::printf(
+      "\nFew rows times another matrix, %s, GB/s\n  K=N   rows     matrix    float32     packed   "
+      "as it is    strips   times\n",
+      name_of(kIsas, chosen_isa()));
+  for (const int64_t C : settings.widths)
+    for (const bool transposed : {false, true})
+      for (const int64_t rows : settings.few_rows) time_few(C, rows, transposed);
+}
+
+// The passes of plain attention, one sample of three heads at a time.
+void time_content(int64_t tokens) {
+  constexpr int64_t B = 16, H = 3, D = 64, E = H * D;
+  const int64_t map = H * tokens * tokens;
+  const auto x = numbers(B * tokens * E), maps = numbers(B * map);
+  std::vector<float> dx(x.size()), dy(x.size()), d_maps(maps.size());
+  const Features<const float> in{x.data(), tokens * E, E};
+  const Features<float> first{dx.data(), tokens * E, E}, second{dy.data(), tokens * E, E};
+  const ContentPasses<float>::Shape shape{H, tokens, tokens, D, D};
+  ContentPasses<float> plain(shape);
+  Bf16ContentPasses rounded_passes(shape);
+  std::vector<Work> works;
+  const auto add = [&](auto& passes) {
+    works.push_back([&](int64_t call) {
+      passes.scores(call % B * H, (call % B + 1) * H, in, in, d_maps.data());
+    });
+    works.push_back([&](int64_t call) {
+      passes.values(call % B * H, (call % B + 1) * H, maps.data(), in, first);
+    });
+    works.push_back([&](int64_t call) {
+      passes.values_backward(call % B * H, (call % B + 1) * H, maps.data(), in, in, d_maps.data(),
+                             first);
+    });
+    works.push_back([&](int64_t call) {
+      passes.scores_backward(call % B * H, (call % B + 1) * H, in, in, maps.data(), first, second);
+    });
+  };
+  add(plain), add(rounded_passes);
+  const auto times = best_seconds(works);
+  const char* const names[] = {"scores", "values", "values backward", "scores backward"};
+  for (int pass = 0; pass < 4; ++pass) {
+    const double flops = (pass < 2 ? 2e-9 : 4e-9) * static_cast<double>(map * D);
+    std::printf("%6d  %-16s%9.0f%9.0f%9.2f\n", static_cast<int>(tokens), names[pass],
+                flops / times[pass], flops / times[4 + pass], times[pass] / times[4 + pass]);
+  }
+  std::fflush(stdout);
+}
+
+void table_of_content() {
+  std::printf(
+      "\nPlain attention, heads of 64 channels, %s, GFLOP/s\ntokens  pass              float32     "
+      "bf16    times\n",
+      name_of(kIsas, chosen_isa()));
+  for (const int64_t tokens : {50, 160, 197}) time_content(tokens);
+}
+
 void table_of_rows() {
   constexpr int64_t C = 192, H = 3, rows = 448;
   const auto x = numbers(rows * C), weight = numbers(rows * H);
@@ -286,7 +388,7 @@ void table_of_rows() {
 void run(std::vector<std::string> arguments) {
   const auto quick = std::find(arguments.begin(), arguments.end(), "--quick");
   if (quick != arguments.end()) {
-    settings = {1, int64_t{1} << 20, {192}, {4}, {64}};
+    settings = {1, int64_t{1} << 20, {192}, {4}, {64}, {1}};
     arguments.erase(quick);
   }
   const std::string what = arguments.empty() ? "" : arguments[0];
@@ -294,6 +396,8 @@ void run(std::vector<std::string> arguments) {
   if (all || what == "products") table("Y = X W", time_products);
   if (all || what == "gradients") table("dW += X^T dY", time_gradients);
   if (all || what == "scores") table_of_scores();
+  if (all || what == "few") table_of_few_rows();
+  if (all || what == "content") table_of_content();
   if (all || what == "rows") table_of_rows();
 }
 

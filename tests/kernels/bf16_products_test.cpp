@@ -261,6 +261,58 @@ TEST(Bf16Products, OfPartsOfAMatrixAreThoseOfTheWhole) {
   }
 }
 
+// B as it lies, [k,n] or [n,k]: from few rows to more than are multiplied without packing.
+TEST(Bf16Products, TakeMatricesThatAreNotPacked) {
+  std::vector<Case> all = cases();
+  for (const int64_t m : {6, 7, 48, 49, 70})
+    for (const bool accumulate : {false, true})
+      all.push_back({m, 45, 111, 3, 1, Kind::normal, accumulate});
+  for (const Isa isa : available_isas())
+    for (const Case& c : all)
+      for (const bool transposed : {false, true}) {
+        SCOPED_TRACE(testing::Message()
+                     << name_of(kIsas, isa) << " " << c << (transposed ? " transposed" : ""));
+        std::mt19937 random(2);
+        const Bf16Matrix a(c.m, c.k, c.gap, c.shift, c.kind, random);
+        const Bf16Matrix b(transposed ? c.n : c.k, transposed ? c.k : c.n, c.gap, c.shift, c.kind,
+                           random);
+        Guarded result(c.m, c.n, c.gap, c.shift);
+        Bf16Products products(isa);
+        products.multiply(c.m, a.data(), a.stride(),
+                          RowMatrix{b.data(), b.stride(), c.k, c.n, transposed}, c.accumulate,
+                          result.data(), result.stride());
+        expect_product(
+            result, c.m, c.n, c.k, c.accumulate, c.kind == Kind::integers,
+            [&](int64_t row, int64_t i) { return a.at(row, i); },
+            [&](int64_t i, int64_t column) {
+              return transposed ? b.at(column, i) : b.at(i, column);
+            });
+      }
+}
+
+TEST(Bf16Products, OfFewRowsGiveARowTheSameBitsWhicheverRowsComeWithIt) {
+  constexpr int64_t k = 99, n = 77;
+  std::mt19937 random(3);
+  const Bf16Matrix a(48, k, 1, 1, Kind::normal, random);
+  for (const bool transposed : {false, true}) {
+    const Bf16Matrix b(transposed ? n : k, transposed ? k : n, 1, 1, Kind::normal, random);
+    const RowMatrix right{b.data(), b.stride(), k, n, transposed};
+    for (const Isa isa : available_isas()) {
+      Bf16Products products(isa);
+      const int64_t most = products.few_rows();
+      std::vector<float> one(static_cast<size_t>(most * n)), all = one;
+      for (int64_t r = 0; r < most; ++r)
+        products.multiply(1, a.data() + r * a.stride(), a.stride(), right, false,
+                          one.data() + r * n, n);
+      for (int64_t m = 1; m <= most; ++m) {
+        products.multiply(m, a.data(), a.stride(), right, false, all.data(), n);
+        EXPECT_TRUE(std::equal(all.begin(), all.begin() + m * n, one.begin()))
+            << name_of(kIsas, isa) << " " << m << (transposed ? " transposed" : "");
+      }
+    }
+  }
+}
+
 TEST(Bf16Products, MayOverlapOnAThread) {
   constexpr int64_t m = 20, k = 64, n = 32;
   std::mt19937 random(8);

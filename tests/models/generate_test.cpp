@@ -80,6 +80,24 @@ TEST(Generator, WithFeaturesKeptGivesTheTokensAndLogitsOfTheWholeContextComputed
   }
 }
 
+TEST(Generator, GivesTheLogitsOfTheModelInBfloat16) {
+  for (const auto& [name, position] : every_position()) {
+    auto options = tiny_gpt(position);
+    options.precision = Precision::bf16;
+    auto model = build<GPT>(options, torch::kFloat);
+    Generator generator(model);
+    Tokens text;
+    for (const int64_t token : {10, 0, 7, 7, 2, 9, 5}) {
+      generator.feed({token});
+      text.push_back(token);
+      const auto wanted = model(torch::tensor(text, torch::kLong).unsqueeze(0))[0][-1];
+      EXPECT_LE(largest_difference(generator.logits(), wanted),
+                0.02 * wanted.abs().max().item<double>())
+          << name << ", " << text.size();
+    }
+  }
+}
+
 TEST(Generator, GivesTheLogitsOfTheModel) {
   for (const auto& [name, position] : every_position()) {
     auto model = build<GPT>(tiny_gpt(position));

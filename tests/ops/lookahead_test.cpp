@@ -36,14 +36,22 @@ class LookaheadOf : public ::testing::TestWithParam<TextCase> {
   }
 
   // What the last of the first n tokens gathers.
-  at::Tensor wanted(int64_t n) const {
+  at::Tensor wanted(int64_t n, Precision precision = Precision::float32) const {
     AttentionCall call;
     call.heads = kHeads;
     call.pairs.text = pairs_text(*offsets);
+    call.precision = precision;
     return translution(x.narrow(0, 0, n).unsqueeze(0), weights, call).out[0][n - 1];
   }
 
-  Lookahead make() const { return {weights, offsets, kHeads}; }
+  Lookahead make(Precision precision = Precision::float32) const {
+    return {weights, offsets, kHeads, precision};
+  }
+
+  void convert(at::ScalarType type, double scale = 1) {
+    for (auto* weight : {&weights.q, &weights.k, &weights.v}) *weight = (*weight * scale).to(type);
+    x = x.to(type);
+  }
 
   at::Generator random = generator(GetParam().name);
   std::shared_ptr<const OffsetTable> offsets;
@@ -75,6 +83,55 @@ TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreads) {
   for (const int threads : {1, 2, 3}) {
     at::set_num_threads(threads);
     auto lookahead = make();
+    for (int64_t n = 30; n < 35; ++n) lookahead.gather(x.narrow(0, 0, n));
+    results.push_back(lookahead.gather(x.narrow(0, 0, 35)));
+  }
+  at::set_num_threads(before);
+  EXPECT_TRUE(results[0].equal(results[1]) && results[0].equal(results[2]));
+}
+
+// Queries are not rounded there, and what a token offers is instead.
+TEST_P(LookaheadOf, RoundsAboutAsTheWholeTextDoesInBfloat16) {
+  convert(at::kDouble, 0.3);
+  std::vector<at::Tensor> truth;
+  for (int64_t n = 1; n <= kTokens; ++n) truth.push_back(wanted(n));
+  convert(at::kFloat);
+  std::vector<double> whole;
+  for (int64_t n = 1; n <= kTokens; ++n)
+    whole.push_back(error(wanted(n, Precision::bf16), truth[n - 1]));
+  for (const int64_t first : {1, 2, 33, 70}) {
+    auto lookahead = make(Precision::bf16);
+    double ours = 0, theirs = 0;
+    for (int64_t n = first; n <= kTokens; ++n) {
+      const auto gathered = lookahead.gather(x.narrow(0, 0, n));
+      ASSERT_EQ(gathered.scalar_type(), at::kFloat);
+      ours += error(gathered, truth[n - 1]);
+      theirs += whole[n - 1];
+    }
+    EXPECT_LE(ours, 1.5 * theirs) << "a text begun at " << first;
+  }
+}
+
+TEST_P(LookaheadOf, TakesWeightsInBfloat16) {
+  convert(at::kBFloat16, 0.3);
+  auto ours = make();
+  convert(at::kFloat);
+  auto same = make(Precision::bf16);
+  for (int64_t n = 1; n <= kTokens; ++n) {
+    const auto rows = x.narrow(0, 0, n);
+    const auto gathered = ours.gather(rows);
+    ASSERT_TRUE(gathered.equal(same.gather(rows))) << n;
+    ASSERT_EQ(ours.gather(rows.to(at::kBFloat16)).scalar_type(), at::kBFloat16);
+  }
+}
+
+TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreadsInBfloat16) {
+  convert(at::kFloat);
+  const int before = at::get_num_threads();
+  std::vector<at::Tensor> results;
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    auto lookahead = make(Precision::bf16);
     for (int64_t n = 30; n < 35; ++n) lookahead.gather(x.narrow(0, 0, n));
     results.push_back(lookahead.gather(x.narrow(0, 0, 35)));
   }

@@ -44,6 +44,19 @@ struct Bf16LastOps {
                      int64_t stride, float* out);
 };
 
+/// C [m,n] = A [m,k] W, added to what C holds if `accumulate`. W lies row by row, ldw apart: [k,n],
+/// or [n,k] where its transpose is meant.
+struct RowProduct {
+  int64_t m, n, k;
+  const Bf16* a;
+  int64_t lda;
+  const Bf16* w;
+  int64_t ldw;
+  float* c;
+  int64_t ldc;
+  bool accumulate;
+};
+
 /// What is done to rows between the products. Compiled once for every instruction set. Rounding and
 /// packing give the same bits on all.
 struct Bf16RowOps {
@@ -74,9 +87,19 @@ struct Bf16RowOps {
   /// of kTileDepth, which ldout must hold, become 0.
   void (*transpose)(const Bf16* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
                     int64_t ldout);
+  /// The same of floats, rounded.
+  void (*round_transposed)(const float* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
+                           int64_t ldout);
+  /// out [rows, ldout] = x [rows, cols], rounded. Columns from `cols` to the next multiple of
+  /// kTileDepth, which ldout must hold, become 0.
+  void (*round_rows)(const float* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
+                     int64_t ldout);
   /// out [k,n], rows ldout apart = the packed matrix. `column_stride` as in PackedMatrix.
   void (*unpack)(const Bf16* tiles, int64_t column_stride, int64_t k, int64_t n, float* out,
                  int64_t ldout);
+  /// Products of few rows with a matrix that is not packed; neither m nor n is 0.
+  void (*few_rows)(const RowProduct& product);
+  void (*few_rows_transposed)(const RowProduct& product);
 };
 
 /// The table for an instruction set; `bf16_row_ops()` is that of `chosen_isa()`.
@@ -106,6 +129,14 @@ struct PackedMatrix {
   const Bf16* tiles;
   int64_t k, n;
   int64_t column_stride;  ///< from a tile to the one of the next 16 columns, in numbers
+};
+
+/// A matrix [k,n] that lies row by row, `stride` apart; or its transpose [n,k] does.
+struct RowMatrix {
+  const Bf16* data;
+  int64_t stride;
+  int64_t k, n;
+  bool transposed;
 };
 
 /// Products of bfloat16 matrices on the calling thread, summed in float32. One object serves one
@@ -140,6 +171,14 @@ class Bf16Products {
 
   /// The same rounded and packed, as the right-hand side of another product.
   void multiply_packed(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c);
+
+  /// The same for B that is not packed, for products that are made once. Those of up to few_rows()
+  /// rows are made from where it lies: one row takes as long as it takes to read B. Otherwise B is
+  /// packed on the way, 64 columns at a time. The bits of a row then depend on which of both it
+  /// was.
+  int64_t few_rows() const;
+  void multiply(int64_t m, const Bf16* a, int64_t lda, const RowMatrix& b, bool accumulate,
+                float* c, int64_t ldc);
 
   /// The gradient of a weight: dW [k,n] = X^T dY from X [m,k] and dY [m,n], added to what dW holds
   /// if `accumulate`.

@@ -1,3 +1,5 @@
+#pragma once
+
 // What is done with one number for each row and head where rows are bfloat16, as in row_ops-inl.h.
 
 #include "translution/kernels/bf16_vectors-inl.h"

@@ -1,3 +1,5 @@
+#pragma once
+
 // What is done with one number for each row and head where rows are last and packed: vectors are full
 // of samples, however narrow a head is. A row of a tile has two channels, of one head or of two.
 

@@ -1,6 +1,7 @@
 // Rounding to bfloat16 and packing, written once on GCC vectors and compiled under each instruction
 // set's flags by isa_*.cpp, as row_ops-inl.h is.
 
+#include "translution/kernels/bf16_few-inl.h"
 #include "translution/kernels/bf16_heads-inl.h"
 #include "translution/kernels/bf16_last-inl.h"
 
@@ -90,8 +91,26 @@ void transpose_pairs(const Bf16* x, Bf16* out, int64_t ldout) {
     }
 }
 
-inline void copy_row(const float* x, int64_t count, Bf16* out) { round_row(x, count, out); }
-inline void copy_row(const Bf16* x, int64_t count, Bf16* out) {
+// `count` numbers, and zeros up to the next multiple of kTileDepth. Whole vectors are stored.
+inline void round_padded(const float* x, int64_t count, Bf16* out) {
+  int64_t i = 0;
+  for (; i + Words::kLanes <= count; i += Words::kLanes)
+    round_vector(Vector<float>::load(x + i), out + i);
+  if (i < count) {
+    round_vector(load_first_floats(x + i, count - i), out + i);
+    i += Words::kLanes;
+  }
+  for (; i % kTileDepth != 0; i += Words::kLanes) round_vector(Vector<float>::Type{}, out + i);
+}
+
+void round_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out, int64_t ldout) {
+  for (int64_t r = 0; r < rows; ++r) round_padded(x + r * ldx, cols, out + r * ldout);
+}
+
+// One row of a tile's transpose, of which `count` numbers are there.
+inline void copy_line(const float* x, int64_t count, Bf16* out) { round_padded(x, count, out); }
+inline void copy_line(const Bf16* x, int64_t count, Bf16* out) {
+  std::memset(out, 0, kTileDepth * sizeof *out);
   std::memcpy(out, x, count * sizeof *x);
 }
 
@@ -101,30 +120,33 @@ void pack_columns(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out)
   for (int64_t c = 0; c < n; c += kTileColumns)
     for (int64_t row = 0; row < k; row += kTileDepth, out += kTileSize) {
       const Source* const from = w + c * ldw + row;
-      Bf16 lines[kTileSize];
+      alignas(64) Bf16 lines[kTileSize];
       if (k - row >= kTileDepth && n - c >= kTileColumns) {
         for (int64_t i = 0; i < kTileColumns; ++i)  // a constant length, for speed
-          copy_row(from + i * ldw, kTileDepth, lines + i * kTileDepth);
+          copy_line(from + i * ldw, kTileDepth, lines + i * kTileDepth);
       } else {
-        std::memset(lines, 0, sizeof lines);
-        for (int64_t i = 0; i < kTileColumns && c + i < n; ++i)
-          copy_row(from + i * ldw, k - row < kTileDepth ? k - row : kTileDepth,
-                   lines + i * kTileDepth);
+        const int64_t height = n - c < kTileColumns ? n - c : kTileColumns;
+        const int64_t length = k - row < kTileDepth ? k - row : kTileDepth;
+        for (int64_t i = 0; i < height; ++i)
+          copy_line(from + i * ldw, length, lines + i * kTileDepth);
+        std::memset(lines + height * kTileDepth, 0,
+                    (kTileColumns - height) * kTileDepth * sizeof *lines);
       }
       transpose_pairs(lines, out, kTileDepth);
     }
 }
 
 // A tile of x's pairs of rows, transposed, has 16 rows of the result.
-void transpose_bf16(const Bf16* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
+template <typename Source>
+void transpose_rows(const Source* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
                     int64_t ldout) {
   for (int64_t c = 0; c < cols; c += kTileColumns)
     for (int64_t r = 0; r < rows; r += kTileDepth) {
-      const Bf16* const from = x + r * ldx + c;
+      const Source* const from = x + r * ldx + c;
       Bf16* const to = out + c * ldout + r;
       const int64_t height = rows - r < kTileDepth ? rows - r : kTileDepth;
       const int64_t width = cols - c < kTileColumns ? cols - c : kTileColumns;
-      Bf16 tile[kTileSize], turned[kTileSize];
+      alignas(64) Bf16 tile[kTileSize], turned[kTileSize];
       if (height == kTileDepth && width == kTileColumns) {
         for (int64_t i = 0; i < kTileDepth; i += 2)
           interleave_rows(from + i * ldx, from + (i + 1) * ldx, tile + i * kTileColumns);
@@ -164,8 +186,12 @@ constexpr Bf16RowOps kBf16Ops{{bf16_head_dots, scale_bf16_heads, add_scaled_bf16
                               pack_rows_apart<Bf16>,
                               pack_columns<float>,
                               pack_columns<Bf16>,
-                              transpose_bf16,
-                              unpack};
+                              transpose_rows<Bf16>,
+                              transpose_rows<float>,
+                              round_rows,
+                              unpack,
+                              few_rows,
+                              few_rows_transposed};
 
 }  // namespace
 }  // namespace translution::kernels

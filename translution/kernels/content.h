@@ -15,8 +15,14 @@ struct Features {
   int64_t batch_stride = 0, row_stride = 0;
 };
 
+/// A head of the features; `items` are sample * heads + head.
+template <typename T>
+T* head_of(const Features<T>& x, int64_t item, int64_t heads, int64_t width) {
+  return x.data + item / heads * x.batch_stride + item % heads * width;
+}
+
 /// Content attention of one sample and head at a time, on the calling thread. A head is read
-/// and written where it lies. Maps are [B,heads,Nq,N]. `items` are sample * heads + head.
+/// and written where it lies. Maps are [B,heads,Nq,N].
 template <typename T>
 class ContentPasses {
  public:
@@ -40,7 +46,7 @@ class ContentPasses {
   const T* transposed(const T* x, int64_t rows, int64_t row_stride, int64_t width);
   template <typename U>
   U* head(const Features<U>& x, int64_t item, int64_t width) const {
-    return x.data + item / shape_.heads * x.batch_stride + item % shape_.heads * width;
+    return head_of(x, item, shape_.heads, width);
   }
   int64_t map_size() const { return shape_.queries * shape_.tokens; }
 

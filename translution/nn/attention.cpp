@@ -221,15 +221,16 @@ std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const to
 
 std::optional<Lookahead> AttentionImpl::lookahead() const {
   const Position& position = options.position();
-  const auto& weights = out->weight;
   const bool fits = position.method == Method::translution && position.roles == Roles{} &&
                     options.causal() && options.grid().size() == 1 && !options.cls() &&
                     !options.relation();
-  const auto type = weights.scalar_type();
-  const bool floats = type == torch::kFloat || type == torch::kDouble;
-  if (!fits || !floats || !weights.device().is_cpu() || !fused_enabled()) return {};
-  return Lookahead({parameters_["query"], parameters_["key"], parameters_["value"]}, offsets_,
-                   options.heads());
+  if (!fits || !fused_enabled()) return {};
+  const auto& query = parameters_["query"];
+  const auto type = query.scalar_type();
+  const bool known = type == torch::kFloat || type == torch::kDouble || type == torch::kBFloat16;
+  if (!known || !query.device().is_cpu()) return {};
+  return Lookahead({query, parameters_["key"], parameters_["value"]}, offsets_, options.heads(),
+                   options.precision());
 }
 
 namespace {

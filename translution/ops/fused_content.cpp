@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "translution/kernels/content_bf16.h"
 #include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
 
@@ -15,20 +16,29 @@ constexpr int64_t kPairs = 256;  // turned at a time, between lanes and maps
 
 }  // namespace
 
+// pass(passes, begin, end) for all items, with the passes of `Passes` on each thread.
 template <typename T>
-template <typename Pass>
-void FusedContent<T>::for_items(const Pass& pass) const {
+template <typename Passes, typename Pass>
+void FusedContent<T>::for_items_with(const Pass& pass) const {
   const auto& q = call_.terms.q;
-  const typename kernels::ContentPasses<T>::Shape shape{call_.heads, call_.queries, call_.tokens,
-                                                        q.defined() ? q.size(2) / call_.heads : 0,
-                                                        call_.out_width / call_.heads};
+  const typename Passes::Shape shape{call_.heads, call_.queries, call_.tokens,
+                                     q.defined() ? q.size(2) / call_.heads : 0,
+                                     call_.out_width / call_.heads};
   const int64_t items = call_.lane_count();
   const int64_t length = std::clamp<int64_t>(items / 8, 1, 8);  // items at a time
   parallel_each((items + length - 1) / length, [&] {
-    return [&, passes = std::make_shared<kernels::ContentPasses<T>>(shape)](int64_t part) {
+    return [&, passes = std::make_shared<Passes>(shape)](int64_t part) {
       pass(*passes, part * length, std::min(items, (part + 1) * length));
     };
   });
+}
+
+template <typename T>
+template <typename Pass>
+void FusedContent<T>::for_items(const Pass& pass) const {
+  if constexpr (std::is_same_v<T, float>)
+    if (call_.bf16) return for_items_with<kernels::Bf16ContentPasses>(pass);
+  for_items_with<kernels::ContentPasses<T>>(pass);
 }
 
 template <typename T>

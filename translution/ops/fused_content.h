@@ -25,6 +25,8 @@ class FusedContent {
  private:
   template <typename Pass>
   void for_items(const Pass& pass) const;
+  template <typename Passes, typename Pass>
+  void for_items_with(const Pass& pass) const;
   template <typename Work>
   void for_blocks(const Work& work) const;
 

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "translution/kernels/bf16.h"
 #include "translution/kernels/gemm.h"
+#include "translution/kernels/scratch.h"
 #include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/rounding.h"
 
 namespace translution {
 namespace {
@@ -20,31 +23,65 @@ using kernels::gemm;
 // reach costs memory: 32 * N * (heads * C + width) numbers.
 constexpr int64_t kAhead = 32, kGroup = 4;
 
+kernels::Bf16* bf16_data(const at::Tensor& x) { return static_cast<kernels::Bf16*>(x.data_ptr()); }
+
+at::Tensor operand(const at::Tensor& weight, bool bf16) {
+  const auto plain = weight.detach();
+  return (bf16 ? to_bf16(plain) : plain).contiguous();
+}
+
 }  // namespace
 
 Lookahead::Lookahead(const RoleWeights& weights, std::shared_ptr<const OffsetTable> offsets,
-                     int64_t heads)
-    : weights_{weights.q.detach().contiguous(), weights.k.detach().contiguous(),
-               weights.v.detach().contiguous()},
-      offsets_(std::move(offsets)),
-      heads_(heads) {}
+                     int64_t heads, Precision precision)
+    : offsets_(std::move(offsets)), heads_(heads), bf16_(multiplies_bf16(precision, weights.q)) {
+  weights_ = {operand(weights.q, bf16_), operand(weights.k, bf16_), operand(weights.v, bf16_)};
+}
 
 at::Tensor Lookahead::gather(const at::Tensor& x) {
   const at::NoGradGuard no_grad;
-  const auto features = x.contiguous();
+  const auto features = operand(x, bf16_);
   const int64_t n = features.size(0), query = n - 1;
   if (known_ != query || query >= first_ + ahead_) look_ahead(features, query);
   const int64_t group = first_ + (query - first_) / kGroup * kGroup, next = group + kGroup;
   offer(features, {query, n}, {query, std::min(next, first_ + ahead_)});
   if (n == next) offer(features, {group, n}, {n, first_ + ahead_});
   known_ = n;
-  const int64_t width = values_.size(2), D = width / heads_;
+  return (bf16_ ? gather_prepared_bf16(features) : gather_prepared(features)).to(x.scalar_type());
+}
+
+// What the last token gathers, from all offers to it.
+at::Tensor Lookahead::gather_prepared(const at::Tensor& x) const {
+  const int64_t n = x.size(0), query = n - 1, D = values_.size(2) / heads_;
   const auto scorers = scorers_[query - first_].narrow(1, 0, n);  // [H,n,C]
   const auto values = values_[query - first_].narrow(0, 0, n);    // [n,H*D]
-  const auto scores = at::matmul(scorers, features[query]) / std::sqrt(static_cast<double>(D));
+  const auto scores = at::matmul(scorers, x[query]) / std::sqrt(static_cast<double>(D));
   return at::bmm(scores.softmax(-1).unsqueeze(1),  // [H,1,n]
                  values.view({n, heads_, D}).transpose(0, 1))
       .flatten();  // [H,n,D]
+}
+
+at::Tensor Lookahead::gather_prepared_bf16(const at::Tensor& x) const {
+  const int64_t n = x.size(0), C = x.size(1), query = n - 1, F = values_.size(2);
+  const auto scorers = scorers_[query - first_];  // [H,tokens,C]
+  const auto values = values_[query - first_];    // [tokens,H*D]
+  auto scores = at::empty({heads_, n}, x.options().dtype(at::kFloat));
+  auto out = at::zeros({F}, scores.options());
+  parallel_each(heads_, [&] {
+    return [&, products = std::make_shared<kernels::Bf16Products>()](int64_t h) {
+      products->multiply(1, bf16_data(x) + query * C, C,
+                         kernels::RowMatrix{bf16_data(scorers) + h * scorers.stride(0), C, C, n,
+                                            /*transposed=*/true},
+                         false, scores.data_ptr<float>() + h * n, n);
+    };
+  });
+  const int64_t D = F / heads_;
+  const auto weights = scores.div_(std::sqrt(static_cast<double>(D))).softmax(-1).t().contiguous();
+  for (int64_t j = 0; j < n; ++j)
+    kernels::bf16_row_ops().heads.add_scaled(weights.data_ptr<float>() + j * heads_,
+                                             bf16_data(values) + j * F, 1, heads_, D,
+                                             out.data_ptr<float>());
+  return out;
 }
 
 // Prepares the queries from `known` on, with the tokens before it.
@@ -58,6 +95,7 @@ void Lookahead::look_ahead(const at::Tensor& x, int64_t known) {
 }
 
 void Lookahead::offer(const at::Tensor& x, Range tokens, Range queries) {
+  if (bf16_) return offer_runs_bf16(x, runs(tokens, queries));
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lookahead",
                              [&] { offer_runs<scalar_t>(x, runs(tokens, queries)); });
 }
@@ -106,6 +144,48 @@ void Lookahead::offer_runs(const at::Tensor& x, const std::vector<PairRun>& runs
                 scorers + ((query * heads_ + h) * tokens + run.j) * C, (heads_ * tokens + 1) * C);
       gemm<T>(false, false, run.length, F, C, x_j, C, wv + run.slot * C * F, F, 0,
               values + (query * tokens + run.j) * F, (tokens + 1) * F);
+    };
+  });
+}
+
+// The same with products into a buffer, from which offers are rounded to where they belong.
+void Lookahead::offer_runs_bf16(const at::Tensor& x, const std::vector<PairRun>& runs) {
+  using kernels::Bf16;
+  const int64_t C = x.size(1), E = weights_.q.size(2), D = E / heads_, F = weights_.v.size(2);
+  const int64_t tokens = first_ + ahead_;
+  const Bf16* features = bf16_data(x);
+  const Bf16 *wq = bf16_data(weights_.q), *wk = bf16_data(weights_.k), *wv = bf16_data(weights_.v);
+  Bf16 *scorers = bf16_data(scorers_), *values = bf16_data(values_);
+  const auto& ops = kernels::bf16_row_ops();
+  struct Scratch {
+    kernels::Bf16Products products;
+    kernels::Scratch<float> sums;
+    kernels::Scratch<Bf16> keys;
+  };
+  parallel_each(static_cast<int64_t>(runs.size()), [&] {
+    return [&, scratch = std::make_shared<Scratch>()](int64_t r) {
+      const PairRun& run = runs[r];
+      const Bf16* x_j = features + run.j * C;
+      const int64_t query = run.i - first_, length = run.length;
+      float* const sums = scratch->sums.with(kAhead * std::max({C, E, F}));
+      Bf16* const keys = scratch->keys.with(kAhead * E);
+      auto& products = scratch->products;
+      products.multiply(length, x_j, C,
+                        kernels::RowMatrix{wk + run.key_slot * C * E, E, C, E, false}, false, sums,
+                        E);
+      ops.round(sums, length * E, keys);
+      for (int64_t h = 0; h < heads_; ++h) {
+        products.multiply(length, keys + h * D, E,
+                          kernels::RowMatrix{wq + run.slot * C * E + h * D, E, D, C, true}, false,
+                          sums, C);
+        for (int64_t t = 0; t < length; ++t)
+          ops.round(sums + t * C, C,
+                    scorers + (((query + t) * heads_ + h) * tokens + run.j + t) * C);
+      }
+      products.multiply(length, x_j, C, kernels::RowMatrix{wv + run.slot * C * F, F, C, F, false},
+                        false, sums, F);
+      for (int64_t t = 0; t < length; ++t)
+        ops.round(sums + t * F, F, values + ((query + t) * tokens + run.j + t) * F);
     };
   });
 }

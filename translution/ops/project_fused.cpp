@@ -47,6 +47,11 @@ at::Tensor turned(const at::Tensor& weight) {
   return out;
 }
 
+template <typename T>
+const T* numbers(const at::Tensor& x) {
+  return static_cast<const T*>(x.data_ptr());
+}
+
 // What a thread needs to multiply: nothing, or the tiles and scratch memory of bfloat16.
 template <typename T>
 struct Multiplier {};
@@ -85,28 +90,36 @@ template <>
 struct Right<Bf16> {
   using Sum = float;
 
-  Right(const at::Tensor& weight, bool transpose, int64_t)
-      : in(weight.size(transpose ? 1 : 0)),
+  Right(const at::Tensor& weight, bool transpose, int64_t rows)
+      : transpose(transpose),
+        in(weight.size(transpose ? 1 : 0)),
         out(weight.size(transpose ? 0 : 1)),
         tiles(packed_weight(weight, transpose)) {
-    if (!tiles.defined()) tiles = pack_weight(weight.contiguous(), transpose);
+    if (tiles.defined()) return;
+    matrix = weight.contiguous();
+    if (matrix.scalar_type() == at::kFloat || rows >= kBlock)
+      tiles = pack_weight(matrix, transpose);
   }
 
   void multiply(const Multiplier<Bf16>& multiplier, const Bf16* x, int64_t rows, int64_t first,
                 int64_t count, float beta, float* to) const {
-    const kernels::PackedMatrix matrix(static_cast<const Bf16*>(tiles.data_ptr()), in, out);
-    multiplier.products->multiply(rows, x, in, matrix.columns(first, count), beta != 0, to + first,
-                                  out);
+    auto& products = *multiplier.products;
+    if (tiles.defined())
+      products.multiply(rows, x, in,
+                        kernels::PackedMatrix(numbers<Bf16>(tiles), in, out).columns(first, count),
+                        beta != 0, to + first, out);
+    else  // few rows, from where it lies
+      products.multiply(
+          rows, x, in,
+          kernels::RowMatrix{numbers<Bf16>(matrix) + first * (transpose ? in : 1),
+                             matrix.size(1), in, count, transpose},
+          beta != 0, to + first, out);
   }
 
+  bool transpose;
   int64_t in, out;
-  at::Tensor tiles;
+  at::Tensor tiles, matrix;
 };
-
-template <typename T>
-const T* numbers(const at::Tensor& x) {
-  return static_cast<const T*>(x.data_ptr());
-}
 
 template <typename T>
 at::TensorOptions sum_options(const at::Tensor& x) {
