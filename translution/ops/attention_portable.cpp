@@ -257,9 +257,8 @@ TermGradients attention_backward_portable(const OutputGradients& d, const Attent
 
 at::Tensor gated_attention(const at::Tensor& attention, const AttentionTerms& terms,
                            const AttentionCall& call) {
-  if (multiplies_bf16(terms, call) && !computes_in_float32(terms, call))
-    return gated_attention(attention, in_float32(terms), with_float32_mask(call));
-  return apply_gate(Context(terms, call, sizes_of(terms, call)), attention);
+  const auto& given = multiplies_bf16(terms, call) ? in_float32(terms) : terms;
+  return apply_gate(Context(given, call, sizes_of(given, call)), attention);
 }
 
 }  // namespace translution
