@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -178,11 +179,22 @@ Curves bf16_curves(int64_t workspace = kKeepAll) {
   return train_all({at::kFloat, workspace, Precision::bf16});
 }
 
-TEST(LossCurves, InBf16AreNearThoseInFloat) { expect_near(bf16_curves(), usual_curves(), 0.01); }
+// Within 1 % of the loss, or of a tenth of the first where less is left of it. The largest
+// difference measured is 0.72 % of that.
+void expect_near_in_bf16(const Curves& curves) {
+  for (const auto& [name, losses] : usual_curves())
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const double size = std::max(losses.at(step), losses.front() / 10);
+      EXPECT_LE(std::abs(curves.at(name).at(step) - losses.at(step)), 0.01 * size)
+          << name << ", step " << step;
+    }
+}
+
+TEST(LossCurves, InBf16AreNearThoseInFloat) { expect_near_in_bf16(bf16_curves()); }
 
 TEST(LossCurves, InBf16OfThePortableImplementationAreNear) {
   const PortableOnly portable;
-  expect_near(bf16_curves(), usual_curves(), 0.01);
+  expect_near_in_bf16(bf16_curves());
 }
 
 TEST(LossCurves, InBf16AreTheSameBitsWithAnyThreadsAndWorkspace) {
