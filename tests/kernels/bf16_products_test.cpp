@@ -313,6 +313,36 @@ TEST(Bf16Products, OfFewRowsGiveARowTheSameBitsWhicheverRowsComeWithIt) {
   }
 }
 
+TEST(Bf16Products, OfHeadsAreThoseOfEachHead) {
+  for (const Isa isa : available_isas())
+    for (const int64_t D : {7, 32, 64})
+      for (const int64_t m : {1, 5, 12, 13, 32, 50}) {
+        SCOPED_TRACE(testing::Message() << name_of(kIsas, isa) << " " << D << " " << m);
+        constexpr int64_t heads = 3, n = 77;
+        std::mt19937 random(4);
+        const Bf16Matrix a(m, heads * D, 1, 1, Kind::normal, random);
+        const Bf16Matrix w(n, heads * D, 3, 1, Kind::normal, random);
+        Guarded result(m, heads * n, 2, 1);
+        Bf16Products products(isa);
+        products.multiply_heads(m, heads, n, D, a.data(), a.stride(), w.data(), w.stride(),
+                                result.data(), result.stride());
+        int64_t wrong = 0;
+        for (int64_t row = 0; row < m; ++row)
+          for (int64_t column = 0; column < heads * n; ++column) {
+            double sum = 0, size = 0;
+            for (int64_t i = column / n * D; i < (column / n + 1) * D; ++i) {
+              const double term = double{a.at(row, i)} * w.at(column % n, i);
+              sum += term;
+              size += std::abs(term);
+            }
+            const double allowed = static_cast<double>(D + 2) * std::ldexp(size, -24);
+            wrong += !(std::abs(result.at(row, column) - sum) <= allowed);
+          }
+        EXPECT_EQ(wrong, 0);
+        result.expect_guards_are_whole();
+      }
+}
+
 TEST(Bf16Products, MayOverlapOnAThread) {
   constexpr int64_t m = 20, k = 64, n = 32;
   std::mt19937 random(8);

@@ -265,6 +265,28 @@ void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const RowMatr
   });
 }
 
+// Heads inside, outputs outside: 1, 8 and 32 rows by another matrix of 192 x 192 with 3 heads take
+// 3.5, 7.9 and 30 us from where it lies; 9.6, 11 and 20 us if it is packed on the way; 7.4, 13 and
+// 34 us head by head.
+void Bf16Products::multiply_heads(int64_t m, int64_t heads, int64_t n, int64_t D, const Bf16* a,
+                                  int64_t lda, const Bf16* w, int64_t ldw, float* c, int64_t ldc) {
+  constexpr int64_t kFewRowsOfHeads = 12;
+  if (m > kFewRowsOfHeads && D % kTileDepth == 0) {
+    in_blocks(n, kPackedColumns, [&](int64_t first, int64_t count) {
+      const PackedMatrix packed =
+          machine_->packed({w + first * ldw, ldw, heads * D, count, true}, 0, count);
+      for (int64_t h = 0; h < heads; ++h)
+        multiply(m, a + h * D, lda, packed.rows(h * D, D), false, c + h * n + first, ldc);
+    });
+    return;
+  }
+  in_blocks(n, kTileColumns, [&](int64_t first, int64_t count) {
+    for (int64_t h = 0; h < heads; ++h)
+      multiply(m, a + h * D, lda, RowMatrix{w + first * ldw + h * D, ldw, D, count, true}, false,
+               c + h * n + first, ldc);
+  });
+}
+
 void Bf16Products::weight_gradient(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx,
                                    const Bf16* dy, int64_t lddy, bool accumulate, float* dw,
                                    int64_t lddw) {

@@ -180,6 +180,12 @@ class Bf16Products {
   void multiply(int64_t m, const Bf16* a, int64_t lda, const RowMatrix& b, bool accumulate,
                 float* c, int64_t ldc);
 
+  /// For each head, C_h [m,n] = A_h [m,D] W_h^T, where W [n,heads*D] lies row by row, ldw apart,
+  /// and has the heads beside each other, as A [m,heads*D] and C [m,heads*n] have them. W is read
+  /// in order, all heads at a time.
+  void multiply_heads(int64_t m, int64_t heads, int64_t n, int64_t D, const Bf16* a, int64_t lda,
+                      const Bf16* w, int64_t ldw, float* c, int64_t ldc);
+
   /// The gradient of a weight: dW [k,n] = X^T dY from X [m,k] and dY [m,n], added to what dW holds
   /// if `accumulate`.
   void weight_gradient(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx, const Bf16* dy,

@@ -10,7 +10,7 @@ namespace {
 
 // How many vectors of columns are summed for so many rows at a time: 24 sums stay in registers with
 // vdpbf16ps, else 12. One or two rows meet whole rows of 192 columns.
-constexpr int64_t kFewRows = 6, kMostVectors = 6;
+constexpr int64_t kFewRows = 6;
 constexpr int64_t kVectorsOf[kFewRows] = {6, 6, 4, 3, 2, 2};
 
 // How far ahead of its use W is asked for, into the second-level cache. On Zen 4 one row by another
@@ -20,8 +20,8 @@ constexpr int64_t kAhead = 8192 / sizeof(Bf16);
 constexpr int kSecondCache = 2;
 constexpr int64_t kLine = 64 / sizeof(Bf16);
 
-// While the first columns are multiplied, whole rows are asked for: memory is read in order.
-// Inlined always, since GCC drops calls of functions that do nothing else.
+// While the first rows of A meet the first columns, whole rows of W are asked for: memory is read
+// in order. Inlined always, since GCC drops calls of functions that do nothing else.
 [[gnu::always_inline]] inline void prefetch_pair_of_rows(const RowProduct& p, int64_t k) {
   const Bf16* const from = p.w + k * p.ldw + kAhead;
   for (int64_t c = 0; c < p.ldw + p.n; c += kLine) __builtin_prefetch(from + c, 0, kSecondCache);
@@ -42,7 +42,7 @@ inline __mmask32 first_columns(int64_t count) {
 // of its eight columns, `high` the others.
 template <int rows, int vectors>
 inline void add_pair(const __m512i (&even)[vectors], const __m512i (&odd)[vectors],
-                     const __m512i (&pairs)[rows], __m512 (&low)[rows][vectors],
+                     const __m512bh (&pairs)[rows], __m512 (&low)[rows][vectors],
                      __m512 (&high)[rows][vectors]) {
 #pragma GCC unroll 6
   for (int v = 0; v < vectors; ++v) {
@@ -50,8 +50,8 @@ inline void add_pair(const __m512i (&even)[vectors], const __m512i (&odd)[vector
     const auto second = (__m512bh)_mm512_unpackhi_epi16(even[v], odd[v]);
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
-      low[r][v] = _mm512_dpbf16_ps(low[r][v], (__m512bh)pairs[r], first);
-      high[r][v] = _mm512_dpbf16_ps(high[r][v], (__m512bh)pairs[r], second);
+      low[r][v] = _mm512_dpbf16_ps(low[r][v], pairs[r], first);
+      high[r][v] = _mm512_dpbf16_ps(high[r][v], pairs[r], second);
     }
   }
 }
@@ -72,25 +72,23 @@ void few_rows_block(const RowProduct& p, const Bf16* a, const Bf16* w, int64_t c
     for (int v = 0; v < vectors; ++v)
       to[v] = load_columns(row + v * kFewColumns, v + 1 < vectors ? 0xFFFFFFFF : last);
   };
+  const bool first = a == p.a && w == p.w;
   __m512 low[rows][vectors] = {}, high[rows][vectors] = {};
-  __m512i even[vectors], odd[vectors], pairs[rows];
+  __m512i even[vectors], odd[vectors];
+  __m512bh pairs[rows];
   int64_t k = 0;
   for (; k + 2 <= p.k; k += 2) {
     const Bf16* const row = w + k * p.ldw;
-    if (w == p.w) prefetch_pair_of_rows(p, k);
+    if (first) prefetch_pair_of_rows(p, k);
     load_row(row, even), load_row(row + p.ldw, odd);
 #pragma GCC unroll 6
-    for (int r = 0; r < rows; ++r) {
-      int32_t pair;
-      std::memcpy(&pair, a + r * p.lda + k, sizeof pair);
-      pairs[r] = _mm512_set1_epi32(pair);
-    }
+    for (int r = 0; r < rows; ++r) pairs[r] = broadcast_pair(a + r * p.lda + k);
     add_pair<rows, vectors>(even, odd, pairs, low, high);
   }
   if (k < p.k) {
     load_row(w + k * p.ldw, even);
     for (int v = 0; v < vectors; ++v) odd[v] = _mm512_setzero_si512();
-    for (int r = 0; r < rows; ++r) pairs[r] = _mm512_set1_epi32(a[r * p.lda + k].bits);
+    for (int r = 0; r < rows; ++r) pairs[r] = broadcast_single(a + r * p.lda + k);
     add_pair<rows, vectors>(even, odd, pairs, low, high);
   }
   const __m512i to_first = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);
@@ -126,17 +124,15 @@ inline __m512i load_dot_first(const Bf16* x, int64_t count) {
 inline void add_across(const __m512 (&sums)[16], float* out) {
   __m512 x[8], y[4];
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i)  // [i | i+8]: 8 lanes each
+  for (int i = 0; i < 8; ++i)  // quarters of i, i, i + 8, i + 8
     x[i] = _mm512_add_ps(_mm512_shuffle_f32x4(sums[i], sums[i + 8], 0x44),
                          _mm512_shuffle_f32x4(sums[i], sums[i + 8], 0xEE));
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i)  // [i | i+4 | i+8 | i+12]: 4 lanes each
+  for (int i = 0; i < 4; ++i)  // quarters of i, i + 8, i + 4, i + 12
     y[i] = _mm512_add_ps(_mm512_shuffle_f32x4(x[i], x[i + 4], 0x88),
                          _mm512_shuffle_f32x4(x[i], x[i + 4], 0xDD));
-  // y[i] = [i | i+8 | i+4 | i+12]. Now the 4x4 within quarters.
   const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(y[0], y[1]), _mm512_unpackhi_ps(y[0], y[1]));
   const __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(y[2], y[3]), _mm512_unpackhi_ps(y[2], y[3]));
-  // a = per quarter: 0,1,0,1 partial; b = 2,3,2,3
   const __m512 s = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
   _mm512_storeu_ps(out, _mm512_shuffle_f32x4(s, s, 0xD8));
 }
@@ -156,7 +152,7 @@ inline float widened_one(Bf16 x) {
 template <int rows, int vectors>
 void few_rows_block(const RowProduct& p, const Bf16* a, const Bf16* w, int64_t columns, float* c) {
   Floats::Type sums[rows][vectors] = {};
-  const bool first = w == p.w;
+  const bool first = a == p.a && w == p.w;
   for (int64_t k = 0; k < p.k; ++k, w += p.ldw) {
     if (first && k % 2 == 0) prefetch_pair_of_rows(p, k);
     Floats::Type right[vectors];
@@ -191,9 +187,10 @@ inline void add_across(const DotSum (&sums)[kDotSums], float* out) {
 
 #endif
 
-// Calls work(begin, end) for 0 … count in as few parts of at most `most` as possible.
+// Calls work(begin, end) for 0 … count in as few parts of at most `most` as possible, all about
+// equal: 7 rows as 4 and 3 keep more sums in flight than 6 and 1.
 template <typename Work>
-inline void over_even_parts(int64_t count, int64_t most, const Work& work) {
+void over_parts(int64_t count, int64_t most, const Work& work) {
   const int64_t parts = (count + most - 1) / most;
   for (int64_t part = 0; part < parts; ++part)
     work(count * part / parts, count * (part + 1) / parts);
@@ -201,14 +198,19 @@ inline void over_even_parts(int64_t count, int64_t most, const Work& work) {
 
 using FewRowsBlock = void (*)(const RowProduct&, const Bf16*, const Bf16*, int64_t, float*);
 
+template <int rows, int vectors>
+constexpr FewRowsBlock block_if_it_fits() {
+  if constexpr (vectors <= kVectorsOf[rows - 1])
+    return few_rows_block<rows, vectors>;
+  else
+    return nullptr;
+}
+
 template <int rows>
 FewRowsBlock few_rows_block_of(int64_t vectors) {
-  constexpr int most = kVectorsOf[rows - 1];
-  constexpr FewRowsBlock blocks[] = {
-      few_rows_block<rows, 1>, few_rows_block < rows, most < 2 ? 1 : 2 >, few_rows_block < rows,
-      most < 3 ? 1 : 3 >,      few_rows_block < rows, most < 4 ? 1 : 4 >, few_rows_block < rows,
-      most < 5 ? 1 : 5 >,      few_rows_block < rows, most < 6 ? 1 : 6 >,
-  };
+  constexpr FewRowsBlock blocks[] = {block_if_it_fits<rows, 1>(), block_if_it_fits<rows, 2>(),
+                                     block_if_it_fits<rows, 3>(), block_if_it_fits<rows, 4>(),
+                                     block_if_it_fits<rows, 5>(), block_if_it_fits<rows, 6>()};
   return blocks[vectors - 1];
 }
 
@@ -218,17 +220,17 @@ void few_rows(const RowProduct& p) {
       few_rows_block_of<1>, few_rows_block_of<2>, few_rows_block_of<3>,
       few_rows_block_of<4>, few_rows_block_of<5>, few_rows_block_of<6>};
   const int64_t vectors = (p.n + kFewColumns - 1) / kFewColumns;
-  const int64_t most_rows = p.m < kFewRows ? p.m : kFewRows;
-  over_even_parts(vectors, kVectorsOf[most_rows - 1], [&](int64_t first, int64_t end) {
+  const int64_t parts = (p.m + kFewRows - 1) / kFewRows, most_rows = (p.m + parts - 1) / parts;
+  over_parts(vectors, kVectorsOf[most_rows - 1], [&](int64_t first, int64_t end) {
     const int64_t columns = end < vectors ? kFewColumns : p.n - (end - 1) * kFewColumns;
-    over_even_parts(p.m, kFewRows, [&](int64_t begin, int64_t stop) {
+    over_parts(p.m, kFewRows, [&](int64_t begin, int64_t stop) {
       by_rows[stop - begin - 1](end - first)(p, p.a + begin * p.lda, p.w + first * kFewColumns,
                                              columns, p.c + begin * p.ldc + first * kFewColumns);
     });
   });
 }
 
-// `count` numbers of the result in each row, as many as fit into the registers.
+// Up to `count` numbers of the result in each row: as many as have sums in registers.
 template <int rows>
 inline void few_dots_block(const RowProduct& p, const Bf16* a, const Bf16* w, int64_t count,
                            float* c) {

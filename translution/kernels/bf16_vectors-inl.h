@@ -99,5 +99,19 @@ inline Words::Type load_first(const float* x, int64_t count) {
   return rounded((Words::Type)load_first_floats(x, count));
 }
 
+#ifdef __AVX512BF16__
+// Two neighbours of a row of A in every lane, as vdpbf16ps takes them.
+inline __m512bh broadcast_pair(const Bf16* a) {
+  int32_t pair;
+  std::memcpy(&pair, a, sizeof pair);
+  return reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
+}
+
+// The last number of a row of odd length.
+inline __m512bh broadcast_single(const Bf16* a) {
+  return reinterpret_cast<__m512bh>(_mm512_set1_epi32(a->bits));
+}
+#endif
+
 }  // namespace
 }  // namespace translution::kernels

@@ -21,17 +21,6 @@ inline __m512bh load_tile_row(const Bf16* b) {
   return reinterpret_cast<__m512bh>(_mm512_loadu_si512(b));
 }
 
-inline __m512bh broadcast_pair(const Bf16* a) {
-  int32_t pair;
-  std::memcpy(&pair, a, sizeof pair);
-  return reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
-}
-
-// The last number of a row of odd length.
-inline __m512bh broadcast_single(const Bf16* a) {
-  return reinterpret_cast<__m512bh>(_mm512_set1_epi32(a->bits));
-}
-
 template <int rows, int columns, typename Broadcast>
 inline void add_products(const Bf16* a, int64_t lda, const Bf16* b, int64_t column_stride,
                          const Broadcast& broadcast, __m512 (&sums)[rows][columns]) {
@@ -106,15 +95,6 @@ Block block_of(int64_t rows, int64_t columns) {
   constexpr Block (*by_rows[kMostRows])(int64_t) = {block_of<1>, block_of<2>, block_of<3>,
                                                     block_of<4>, block_of<5>, block_of<6>};
   return by_rows[rows - 1](columns);
-}
-
-// Calls work(begin, end) for 0 … count in as few parts of at most `most` as possible, all about
-// equal: 7 rows as 4 and 3 keep more sums in flight than 6 and 1.
-template <typename Work>
-void over_parts(int64_t count, int64_t most, const Work& work) {
-  const int64_t parts = (count + most - 1) / most;
-  for (int64_t part = 0; part < parts; ++part)
-    work(count * part / parts, count * (part + 1) / parts);
 }
 
 }  // namespace

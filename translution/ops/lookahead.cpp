@@ -167,21 +167,19 @@ void Lookahead::offer_runs_bf16(const at::Tensor& x, const std::vector<PairRun>&
       const PairRun& run = runs[r];
       const Bf16* x_j = features + run.j * C;
       const int64_t query = run.i - first_, length = run.length;
-      float* const sums = scratch->sums.with(kAhead * std::max({C, E, F}));
+      float* const sums = scratch->sums.with(kAhead * std::max({heads_ * C, E, F}));
       Bf16* const keys = scratch->keys.with(kAhead * E);
       auto& products = scratch->products;
       products.multiply(length, x_j, C,
                         kernels::RowMatrix{wk + run.key_slot * C * E, E, C, E, false}, false, sums,
                         E);
       ops.round(sums, length * E, keys);
-      for (int64_t h = 0; h < heads_; ++h) {
-        products.multiply(length, keys + h * D, E,
-                          kernels::RowMatrix{wq + run.slot * C * E + h * D, E, D, C, true}, false,
-                          sums, C);
-        for (int64_t t = 0; t < length; ++t)
-          ops.round(sums + t * C, C,
+      products.multiply_heads(length, heads_, C, D, keys, E, wq + run.slot * C * E, E, sums,
+                              heads_ * C);
+      for (int64_t t = 0; t < length; ++t)
+        for (int64_t h = 0; h < heads_; ++h)
+          ops.round(sums + (t * heads_ + h) * C, C,
                     scorers + (((query + t) * heads_ + h) * tokens + run.j + t) * C);
-      }
       products.multiply(length, x_j, C, kernels::RowMatrix{wv + run.slot * C * F, F, C, F, false},
                         false, sums, F);
       for (int64_t t = 0; t < length; ++t)
