@@ -16,7 +16,6 @@
 #include <sstream>
 
 #include "tests/nn/positions.h"
-#include "tests/support/bf16_path.h"
 #include "tests/support/filled.h"
 #include "tests/support/thread_count.h"
 #include "translution/models/network.h"
@@ -198,7 +197,7 @@ TEST(LossCurves, InBf16OfThePortableImplementationAreNear) {
 }
 
 TEST(LossCurves, InBf16AreTheSameBitsWithAnyThreadsAndWorkspace) {
-  if (!bf16_is_fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   const auto expected = bf16_curves();
   expect_same(bf16_curves(kKeepNothing), expected);
   for (const int threads : {1, 2, 3, 8}) {

@@ -19,7 +19,6 @@
 
 #include "tests/nn/digest_cases.h"
 #include "tests/nn/positions.h"
-#include "tests/support/bf16_path.h"
 #include "tests/support/filled.h"
 #include "tests/support/thread_count.h"
 #include "translution/kernels/gemm.h"
@@ -137,7 +136,7 @@ TEST(LayerBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
 }
 
 TEST(LayerBits, InBf16AreTheSameOnEveryCallAndAnyNumberOfThreads) {
-  if (!bf16_is_fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   expect_same_on_any_number_of_threads(every_bf16_case());
 }
 
@@ -232,7 +231,7 @@ Digests digests_of_growing_text(int threads) {
   for (const auto& [name, position] : every_method()) {
     digests[name + " float"] = digest_of(logits_of_growing_text(position, at::kFloat));
     digests[name + " double"] = digest_of(logits_of_growing_text(position, at::kDouble));
-    if (bf16_is_fused())
+    if (fused_enabled())
       digests[name + " bf16"] =
           digest_of(logits_of_growing_text(position, at::kFloat, Precision::bf16));
   }

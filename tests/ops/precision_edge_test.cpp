@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "tests/ops/precision_cases.h"
-#include "tests/support/bf16_path.h"
+#include "translution/ops/implementation.h"
 #include "tests/support/layouts.h"
 #include "tests/support/thread_count.h"
 
@@ -123,7 +123,7 @@ void expect_threads_do_not_matter(const std::vector<Subject>& subjects) {
 }
 
 TEST(Bf16Threads, AnyNumberGivesTheSameBits) {
-  if (!bf16_is_fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   expect_threads_do_not_matter(edge_configs());
   auto projections = edge_projections();
   projections.push_back({1100, 192, 97, true, true});
@@ -192,8 +192,19 @@ TEST(Bf16Tensors, GiveResultsAndGradientsOfTheirTypeInEitherPrecision) {
     }
 }
 
+// But for the order of sums: few rows are multiplied by a matrix that is not packed.
+void expect_same_numbers(const Inputs& got, const Inputs& expected) {
+  for (const auto& [name, tensor] : expected) {
+    ASSERT_TRUE(got.count(name)) << name;
+    const bool narrow = tensor.scalar_type() == at::kBFloat16;
+    const auto a = got.at(name).to(at::kDouble), b = tensor.to(at::kDouble);
+    EXPECT_LE((a - b).norm().item<double>(), (narrow ? 2e-3 : 2e-4) * b.norm().item<double>())
+        << name;
+  }
+}
+
 // Inference may keep its weights in two bytes each.
-TEST(Bf16Weights, BesideFloat32FeaturesGiveTheBitsOfRoundedWeights) {
+TEST(Bf16Weights, BesideFloat32FeaturesGiveTheNumbersOfRoundedWeights) {
   const auto expect_same = [](const auto& subject) {
     SCOPED_TRACE(subject.str());
     auto narrow = inputs_for(subject), wide = narrow;
@@ -210,7 +221,7 @@ TEST(Bf16Weights, BesideFloat32FeaturesGiveTheBitsOfRoundedWeights) {
       EXPECT_EQ(found.at(name).scalar_type(), at::kBFloat16) << name;
       tensor = tensor.to(at::kBFloat16);
     }
-    expect_same_bits(found, wanted);
+    expect_same_numbers(found, wanted);
   };
   for (const auto& config : edge_configs()) expect_same(config);
   for (const auto& p : edge_projections()) expect_same(p);

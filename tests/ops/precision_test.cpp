@@ -46,7 +46,9 @@ double expect_no_worse(const Inputs& ours, const Inputs& rounded, const Inputs& 
     if (found->second.sizes() != exact.sizes()) continue;
     const double error = distance(found->second, exact);
     const double allowed = distance(rounded.at(name), exact), norm = exact.norm().item<double>();
-    const double factor = exact.numel() < kFew ? kMostErrorOfFew : kMostError;
+    // The gradient of a key's bias is 0: what is left of it is luck, too.
+    const bool lucky = exact.numel() < kFew || norm < kFloatError * allowed;
+    const double factor = lucky ? kMostErrorOfFew : kMostError;
     const bool fits = error <= factor * allowed + kFloatError * std::max(norm, 1.0);
     failed = failed || !fits;
     if (allowed > kFloatError * norm) worst = std::max(worst, error / allowed);

@@ -9,7 +9,6 @@
 #include <cstdio>
 
 #include "tests/nn/positions.h"
-#include "tests/support/bf16_path.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 #include "translution/io/safetensors.h"
@@ -142,13 +141,13 @@ ModelOptions in_bf16(ModelOptions options) {
 }
 
 TEST_F(Threads, GiveTheSameViTInBf16) {
-  if (!bf16_is_fused()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
   for (const auto& [name, position] : every_method())
     expect_same_bits("vit bf16 " + name, in_bf16(small_model(Family::vit, position)));
 }
 
 TEST_F(Threads, GiveTheSameGPTInBf16) {
-  if (!bf16_is_fused()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
   for (const auto& [name, position] : every_method())
     expect_same_bits("gpt bf16 " + name, in_bf16(small_model(Family::gpt, position)));
 }

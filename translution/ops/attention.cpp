@@ -47,10 +47,7 @@ AttentionResult forward_portable(const AttentionTerms& terms, const AttentionCal
 
 AttentionResult forward_meta(const AttentionTerms& terms, const AttentionCall& call) {
   const auto size = check_attention(terms, call);
-  const auto options = (terms.v.defined()       ? terms.v
-                        : terms.rel_v.defined() ? terms.rel_v
-                                                : terms.table_v)
-                           .options();
+  const auto options = output_options(terms);
   const auto output = [&](const c10::SymInt& width) {
     return width > 0 ? at::empty_symint({size.batch, size.queries, width}, options)
                      : at::empty({0}, options);

@@ -165,6 +165,10 @@ bool multiplies_bf16(const AttentionTerms& terms, const AttentionCall& call) {
   return multiplies_bf16(call.precision, features.defined() ? features : terms.table_q);
 }
 
+at::TensorOptions output_options(const AttentionTerms& t) {
+  return (t.v.defined() ? t.v : t.rel_v.defined() ? t.rel_v : t.table_v).options();
+}
+
 AttentionTerms in_float32(const AttentionTerms& terms) {
   auto floats = terms;
   for (const auto field : kTermFields) {

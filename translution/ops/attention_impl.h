@@ -55,6 +55,9 @@ AttentionTerms in_float32(const AttentionTerms& terms);
 AttentionCall in_float32(AttentionCall call);
 OutputGradients in_float32(const OutputGradients& d);
 
+/// Type and device of the outputs: those of what values are made of.
+at::TensorOptions output_options(const AttentionTerms& terms);
+
 /// compute(terms, call) on such terms where products are bfloat16, and outputs in the type of the
 /// terms that came.
 template <typename Compute>
@@ -62,7 +65,7 @@ AttentionResult compute_in_float32(const AttentionTerms& terms, const AttentionC
                                    const Compute& compute) {
   if (!multiplies_bf16(terms, call)) return compute(terms, call);
   auto result = compute(in_float32(terms), in_float32(call));
-  const auto type = (terms.q.defined() ? terms.q : terms.rel_q).scalar_type();
+  const auto type = c10::typeMetaToScalarType(output_options(terms).dtype());
   for (auto* output : {&result.out, &result.relative_out}) *output = output->to(type);
   return result;
 }

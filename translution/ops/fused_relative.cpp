@@ -121,8 +121,8 @@ typename FusedRelative<Passes>::Table FusedRelative<Passes>::prepare(
     return {matrices, call_.needs ? padded_rows(matrices) : at::Tensor(),
             padded_rows(matrices.transpose(1, 2))};
   else if constexpr (kBf16)
-    return {contiguous(matrices), packed_weight(matrices, false),
-            call_.needs ? packed_weight(matrices, true) : at::Tensor()};
+    return {contiguous(matrices), packed_weight(matrices, false, call_.needs == 0),
+            call_.needs ? packed_weight(matrices, true, false) : at::Tensor()};
   else
     return {contiguous(matrices), {}, {}};
 }

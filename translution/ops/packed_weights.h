@@ -8,12 +8,13 @@ namespace translution {
 /// a table [M,k,n], or of one matrix [k,n]. `turned` packs the transposes [n,k].
 ///
 /// A copy is made when it is first asked for and found again until the parameter is written to. A
-/// write is noticed by the tensor's version or, if it went past that (`.data`), by a sample of its
-/// numbers. Such a write that changes only a few numbers can be missed until the next step of an
-/// optimizer. Thread-safe.
+/// write is noticed by the tensor's version or, if it went past that (`.data`, a raw pointer), by
+/// the numbers themselves when `forward` asks: all of them up to 4 MB, and one of each row of larger
+/// tables, where a write to a few numbers can be missed until the next step of an optimizer.
+/// Thread-safe.
 ///
 /// Undefined for what is no contiguous float32 parameter on the CPU: that is packed in each call.
-at::Tensor packed_weight(const at::Tensor& weight, bool turned);
+at::Tensor packed_weight(const at::Tensor& weight, bool turned, bool forward);
 
 /// The matrices of any contiguous float32 or bfloat16 weight, packed anew.
 at::Tensor pack_weight(const at::Tensor& weight, bool turned);

@@ -65,7 +65,7 @@ template <typename T>
 struct Right {
   using Sum = T;
 
-  Right(const at::Tensor& weight, bool transpose, int64_t rows)
+  Right(const at::Tensor& weight, bool transpose, int64_t rows, bool /*forward*/)
       : matrix(weight.contiguous()), transpose(transpose) {
     in = matrix.size(transpose ? 1 : 0);
     out = matrix.size(transpose ? 0 : 1);
@@ -90,11 +90,11 @@ template <>
 struct Right<Bf16> {
   using Sum = float;
 
-  Right(const at::Tensor& weight, bool transpose, int64_t rows)
+  Right(const at::Tensor& weight, bool transpose, int64_t rows, bool forward)
       : transpose(transpose),
         in(weight.size(transpose ? 1 : 0)),
         out(weight.size(transpose ? 0 : 1)),
-        tiles(packed_weight(weight, transpose)) {
+        tiles(packed_weight(weight, transpose, forward)) {
     if (tiles.defined()) return;
     matrix = weight.contiguous();
     if (matrix.scalar_type() == at::kFloat || rows >= kBlock)
@@ -148,7 +148,7 @@ std::vector<at::Tensor> forward(const at::Tensor& x, at::TensorList weights, at:
   std::vector<Right<T>> rights;
   std::vector<at::Tensor> out, added;
   for (const auto& weight : weights) {
-    rights.emplace_back(weight, transposed, rows);
+    rights.emplace_back(weight, transposed, rows, /*forward=*/true);
     out.push_back(large_empty({rows, rights.back().out}, sum_options<T>(x)));
     widest = std::max(widest, rights.back().out);
   }
@@ -178,7 +178,7 @@ at::Tensor input_gradient(const std::vector<at::Tensor>& d, at::TensorList weigh
   for (size_t w = 0; w < d.size(); ++w)
     if (d[w].defined()) {
       given.push_back(d[w]);
-      rights.emplace_back(weights[w], !transposed, d[w].size(0));
+      rights.emplace_back(weights[w], !transposed, d[w].size(0), /*forward=*/false);
     }
   const int64_t rows = given[0].size(0), channels = rights[0].out;
   auto out = large_empty({rows, channels}, sum_options<T>(given[0]));
