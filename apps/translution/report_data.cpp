@@ -60,8 +60,11 @@ void add_summary(const std::vector<Metrics>& log, ReportRun& run) {
         run.summary.emplace_back("perplexity on " + split, fmt::format("{:.3f}", value));
       else if (name == "loss")
         run.summary.emplace_back("loss on " + split, fmt::format("{:.4f}", value));
-      else if (name == "share_of_sgemm")
+      else if (name == share_metric(Precision::float32))
         run.summary.emplace_back("share of SGEMM", fmt::format("{:.0f} %", 100 * value));
+      else if (name == share_metric(Precision::bf16))
+        run.summary.emplace_back("share of bfloat16 products",
+                                 fmt::format("{:.0f} %", 100 * value));
     }
 }
 
