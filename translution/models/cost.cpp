@@ -53,7 +53,7 @@ LayerSize layer_size(const ModelOptions& o, int64_t layer) {
 // A table is multiplied once per pair, a matrix once per token (of the rows that are read).
 double parameter_flops(const ParameterSpec& spec, const LayerSize& size) {
   if (spec.shape.size() == 3) return 2 * size.pairs * product({spec.shape[1], spec.shape[2]});
-  if (spec.shape.size() != 2 || spec.fan_in == 0) return 0;
+  if (!spec.is_multiplied()) return 0;
   const bool of_queries = spec.name.rfind("query", 0) == 0 || spec.name == "value_up";
   return 2 * (of_queries ? size.queries : size.tokens) * product(spec.shape);
 }
