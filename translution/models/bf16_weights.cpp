@@ -19,6 +19,13 @@ std::function<at::Tensor(const std::string&, const at::Tensor&)> hold_in_bf16(
   };
 }
 
+void hold_in_bf16(torch::nn::Module& module, const ModelOptions& options) {
+  const auto held = hold_in_bf16(options);
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : module.named_parameters())
+    parameter.value().set_data(held(parameter.key(), parameter.value().detach()));
+}
+
 void adopt_tensors(torch::nn::Module& module, const NamedTensors& tensors) {
   const auto parameters = module.named_parameters();
   for (const auto& parameter : parameters) {

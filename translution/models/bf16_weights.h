@@ -17,6 +17,9 @@ namespace translution {
 std::function<at::Tensor(const std::string& name, const at::Tensor& tensor)> hold_in_bf16(
     const ModelOptions& options);
 
+/// The same for a model in memory, one parameter after the other.
+void hold_in_bf16(torch::nn::Module& module, const ModelOptions& options);
+
 /// Makes the tensors the parameters of the module: no copies, and their types instead of the
 /// module's. Missing, unknown or ill-fitting tensors are refused before anything is changed.
 void adopt_tensors(torch::nn::Module& module, const NamedTensors& tensors);
