@@ -4,6 +4,7 @@
 
 #include "command_line.h"
 #include "measure.h"
+#include "model_flags.h"
 #include "table.h"
 
 namespace translution::cli {
@@ -18,12 +19,21 @@ class BenchFlags {
   int threads() const;
   int64_t batch() const;
   int64_t repeats() const;  ///< 0: as many as fit
+  Precision precision() const;
   /// Prints the JSON if asked for, the text if not.
   void show(const Json& json, const std::string& text) const;
 
  private:
   Option batch_, threads_, repeats_;
+  PrecisionFlag precision_;
   bool json_ = false;
+};
+
+/// Beside a benchmark in bf16, between its repeats so that noise hits both alike: the machine's
+/// products of bfloat16, and the same work in float32.
+struct Float32Turns {
+  std::vector<double> bf16_gemm;     ///< GFLOP/s, one for each repeat
+  std::vector<double> milliseconds;  ///< in float32
 };
 
 /// What a benchmark found, apart from its times.
@@ -32,13 +42,20 @@ struct Rates {
   double milliseconds = 0;    ///< the best
   std::vector<double> sgemm;  ///< GFLOP/s, one for each repeat
   std::optional<double> peak_bytes;
+  Float32Turns float32 = {};  ///< in bf16
 
   double gflops() const { return flops / milliseconds / 1e6; }
   double fraction_of_sgemm() const { return gflops() / highest(sgemm); }
+  /// Of the products in the precision measured.
+  double fraction() const;
 };
 
 /// gflops, sgemm_gflops, fraction_of_sgemm, peak_bytes, and what describes the run.
 void add_rates(const Rates& rates, const BenchFlags& flags, Json& json);
+
+/// precision, and in bf16: how it is multiplied, bf16_gemm_gflops, fraction_of_bf16 and
+/// speedup_over_float32.
+void add_precision(const Rates& rates, const BenchFlags& flags, Json& json);
 
 /// "forward_ms" and "forward_ms_median", for `name` forward_ms.
 void add_times(const std::string& name, const std::vector<double>& samples, Json& json);
@@ -53,6 +70,8 @@ class BenchText {
               const std::string& remark = "");
   /// What add_rates put there.
   void rates();
+  /// What add_precision put there.
+  void precision();
   void memory(const char* above);
   std::string str() const { return table_.str(); }
 
@@ -60,6 +79,12 @@ class BenchText {
   const Json& json_;
   Table table_{{{}, {"", Align::right}, {}, {}}};
 };
+
+/// Bytes with which float32 keeps every encoding of its layers for backward, which is its fastest.
+constexpr int64_t kUnlimitedWorkspace = int64_t{1} << 60;
+
+/// The line below a title: how bfloat16 is multiplied. Empty in float32.
+std::string precision_line(Precision precision);
 
 /// "1 thread", "2 threads".
 std::string counted(int64_t count, const char* noun);

@@ -7,6 +7,8 @@
 #include "memory_check.h"
 #include "model_flags.h"
 #include "translution/core/random.h"
+#include "translution/models/bf16_weights.h"
+#include "translution/models/cost.h"
 #include "translution/models/generate.h"
 
 namespace translution::cli {
@@ -27,6 +29,12 @@ constexpr const char* kBenchGenerateExamples =
     "                       anew; the best of all repeats, and the median\n"
     "  whole text           all tokens together\n"
     "  max error            largest difference of the last logits, relative to the largest logit\n"
+    "  bfloat16 products    with --precision bf16: every thread multiplies 448 rows by packed\n"
+    "                       192x192 matrices, between any two texts\n"
+    "  fraction of these    of the FLOPs that `translution info` counts, over the whole text with\n"
+    "                       features kept\n"
+    "  speed-up             with --precision bf16: of the whole text with features kept, over\n"
+    "                       float32 in turns with it\n"
     "\n"
     "Example:\n"
     "  translution bench generate --model gpt-a-160 --method translution";
@@ -59,14 +67,29 @@ void write_text(const GPT& model, bool cache, Times& times) {
   times.text.push_back(std::accumulate(samples.begin(), samples.end(), 0.0));
 }
 
-Json measure_generation(const ModelOptions& options, const BenchFlags& flags) {
+GPT make_model(ModelOptions options, Precision precision) {
   torch::manual_seed(0);
-  const GPT model(options);
-  Times kept, whole;
+  options.precision = precision;
+  GPT model(options);
+  if (precision == Precision::bf16) hold_in_bf16(*model, options);
+  return model;
+}
+
+Json measure_generation(const ModelOptions& options, const BenchFlags& flags) {
+  const bool bf16 = options.precision == Precision::bf16;
+  const GPT model = make_model(options, options.precision);
+  const GPT other = bf16 ? make_model(options, Precision::float32) : GPT(nullptr);
+  std::optional<Bf16Gemm> products;
+  if (bf16) products.emplace(flags.threads());
+  Times kept, whole, in_float32;
   Sgemm sgemm(flags.threads());
-  const auto rates = take_turns(flags.repeats(), sgemm, [&] {
+  Rates rates;
+  rates.sgemm = take_turns(flags.repeats(), sgemm, [&] {
     write_text(model, true, kept);
     write_text(model, false, whole);
+    if (!bf16) return;
+    rates.float32.bf16_gemm.push_back(products->gflops());
+    write_text(other, true, in_float32);
   });
   Json json = {{"model", options.name()}, {"method", name_of(kMethods, options.position.method)}};
   add_times("cached_token_ms", kept.token, json);
@@ -77,9 +100,14 @@ Json measure_generation(const ModelOptions& options, const BenchFlags& flags) {
   json["text_speedup"] = lowest(whole.text) / lowest(kept.text);
   const auto difference = (kept.logits - whole.logits).abs().max() / whole.logits.abs().max();
   json["max_error"] = difference.item<double>();
-  json["sgemm_gflops"] = highest(rates);
+  json["sgemm_gflops"] = highest(rates.sgemm);
   json["threads"] = flags.threads();
-  json["repeats"] = rates.size();
+  json["repeats"] = rates.sgemm.size();
+  rates.flops = model_cost(options).forward_flops;
+  rates.milliseconds = lowest(kept.text);
+  rates.float32.milliseconds = in_float32.text;
+  json["gflops"] = rates.gflops();
+  add_precision(rates, flags, json);
   return json;
 }
 
@@ -92,19 +120,21 @@ std::string generation_text(const Json& json) {
   text.time("the same, computed anew", "uncached_text_ms");
   text.number("times as fast", "text_speedup", "{:.1f}");
   text.number("max error", "max_error", "{:.1e}");
+  text.precision();
   return text.str();
 }
 
 void run_generate(const GenerateFlags& flags) {
-  const auto model = flags.model.read();
+  auto model = flags.model.read();
+  model.precision = flags.bench.precision();
   require(model.family == Family::gpt, model.name(), " makes no text; expected a gpt model");
   require_memory_to_evaluate(model, 1, "choose a smaller model");
   at::set_num_threads(flags.bench.threads());
   const Json json = measure_generation(model, flags.bench);
-  flags.bench.show(json,
-                   fmt::format("{} with {}: text of {} tokens, {}\n\n{}", model.name(),
-                               name_of(kMethods, model.position.method), model.length,
-                               counted(flags.bench.threads(), "thread"), generation_text(json)));
+  flags.bench.show(json, fmt::format("{} with {}: text of {} tokens, {}\n{}\n{}", model.name(),
+                                     name_of(kMethods, model.position.method), model.length,
+                                     counted(flags.bench.threads(), "thread"),
+                                     precision_line(model.precision), generation_text(json)));
 }
 
 }  // namespace

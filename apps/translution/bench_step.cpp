@@ -6,6 +6,7 @@
 #include "bench.h"
 #include "memory_check.h"
 #include "model_flags.h"
+#include "translution/core/memory.h"
 #include "translution/models/cost.h"
 #include "translution/models/gpt.h"
 #include "translution/models/vit.h"
@@ -25,6 +26,10 @@ constexpr const char* kBenchStepExamples =
     "  SGEMM                every thread multiplies 1024x1024 floats, between any two steps; the\n"
     "                       best counts, as for the step\n"
     "  peak memory          of one step, above weights, gradients and moments\n"
+    "  bfloat16 products    with --precision bf16: every thread multiplies 448 rows by packed\n"
+    "                       192x192 matrices, between any two steps\n"
+    "  speed-up             with --precision bf16: over float32, whose steps run in turns with\n"
+    "                       these, and whose layers keep all encodings for backward if they fit\n"
     "\n"
     "Examples:\n"
     "  translution bench step --model vit-a/12 --method translution --image-size 84 --channels 1 "
@@ -46,20 +51,46 @@ struct BenchTask {
 };
 
 template <typename Model>
-BenchTask make_task(Model model, const torch::Tensor& input, const torch::Tensor& target) {
+BenchTask make_task(Model model, int64_t workspace, const torch::Tensor& input,
+                    const torch::Tensor& target) {
+  for (const auto& module : model->modules())
+    if (auto* layer = module->template as<AttentionImpl>()) layer->options.workspace(workspace);
   return {model->parameters(), [=]() mutable {
             const auto logits = model->forward(input);
             return cross_entropy(logits.reshape({-1, logits.size(-1)}), target);
           }};
 }
 
-BenchTask make_task(const ModelOptions& o, int64_t batch) {
+BenchTask make_task(const ModelOptions& o, int64_t batch, int64_t workspace) {
   torch::manual_seed(0);
   if (o.family == Family::vit)
-    return make_task(ViT(o), torch::randn({batch, o.channels, o.image_size[0], o.image_size[1]}),
+    return make_task(ViT(o), workspace,
+                     torch::randn({batch, o.channels, o.image_size[0], o.image_size[1]}),
                      torch::randint(o.classes, {batch}, torch::kLong));
-  return make_task(GPT(o), torch::randint(o.vocabulary, {batch, o.length}, torch::kLong),
+  return make_task(GPT(o), workspace, torch::randint(o.vocabulary, {batch, o.length}, torch::kLong),
                    torch::randint(o.vocabulary, {batch * o.length}, torch::kLong));
+}
+
+ModelOptions in_float32(ModelOptions model) {
+  model.precision = Precision::float32;
+  return model;
+}
+
+// Of both models.
+double bytes_of(const ModelOptions& model, int64_t batch) {
+  const double bytes = model_cost(model, batch).training_bytes;
+  if (model.precision == Precision::float32) return bytes;
+  return bytes + model_cost(in_float32(model), batch).training_bytes;
+}
+
+// Unlimited, if memory allows two encodings of every pair in every layer.
+int64_t best_workspace(const ModelOptions& model, int64_t batch) {
+  const auto& a = model.architecture;
+  const auto tokens = static_cast<double>(model.tokens());
+  const double kept = 2.0 * sizeof(float) * static_cast<double>(batch) * tokens * tokens *
+                      static_cast<double>(a.heads * a.dim_head * a.depth);
+  const bool fits = bytes_of(model, batch) + kept <= static_cast<double>(usable_bytes());
+  return fits ? kUnlimitedWorkspace : default_workspace();
 }
 
 void step(const BenchTask& task, AdamW& optimizer) {
@@ -70,18 +101,44 @@ void step(const BenchTask& task, AdamW& optimizer) {
     throw std::runtime_error("bench step: the gradients of a step are not finite");
 }
 
+// The model in float32, and the machine's products of bfloat16, in turns with the model in bf16.
+class Float32Steps {
+ public:
+  Float32Steps(const ModelOptions& bf16, const BenchFlags& flags)
+      : task_(make_task(in_float32(bf16), flags.batch(), best_workspace(bf16, flags.batch()))),
+        optimizer_(task_.parameters, {}),
+        products_(flags.threads()) {
+    step(task_, optimizer_);
+  }
+
+  void take_turn(Float32Turns& turns) {
+    turns.bf16_gemm.push_back(products_.gflops());
+    const Stopwatch watch;
+    step(task_, optimizer_);
+    turns.milliseconds.push_back(watch.milliseconds());
+  }
+
+ private:
+  BenchTask task_;
+  AdamW optimizer_;
+  Bf16Gemm products_;
+};
+
 Json measure_step(const ModelOptions& model, const BenchFlags& flags) {
-  const auto task = make_task(model, flags.batch());
+  const auto task = make_task(model, flags.batch(), default_workspace());
   AdamW optimizer(task.parameters, {});
   step(task, optimizer);
   Rates rates;
   rates.peak_bytes = peak_bytes([&] { step(task, optimizer); });
+  std::optional<Float32Steps> float32;
+  if (model.precision == Precision::bf16) float32.emplace(model, flags);
   Sgemm sgemm(flags.threads());
   std::vector<double> samples;  // ms
   rates.sgemm = take_turns(flags.repeats(), sgemm, [&] {
     const Stopwatch watch;
     step(task, optimizer);
     samples.push_back(watch.milliseconds());
+    if (float32) float32->take_turn(rates.float32);
   });
   rates.milliseconds = lowest(samples);
   rates.flops = model_cost(model).training_flops * static_cast<double>(flags.batch());
@@ -102,13 +159,16 @@ std::string step_text(const Json& json) {
 }
 
 void run_step(const StepFlags& flags) {
-  const auto model = flags.model.read();
+  auto model = flags.model.read();
+  model.precision = flags.bench.precision();
   require_memory_to_train(model, flags.bench.batch(), "lower --batch");
+  require_memory(bytes_of(model, flags.bench.batch()), "bf16 beside float32", "lower --batch");
   at::set_num_threads(flags.bench.threads());
   const Json json = measure_step(model, flags.bench);
-  flags.bench.show(json, fmt::format("{} with {}: batch {}, {}\n\n{}", model.name(),
+  flags.bench.show(json, fmt::format("{} with {}: batch {}, {}\n{}\n{}", model.name(),
                                      name_of(kMethods, model.position.method), flags.bench.batch(),
-                                     counted(flags.bench.threads(), "thread"), step_text(json)));
+                                     counted(flags.bench.threads(), "thread"),
+                                     precision_line(model.precision), step_text(json)));
 }
 
 }  // namespace

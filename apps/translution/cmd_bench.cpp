@@ -2,6 +2,7 @@
 
 #include "bench.h"
 #include "commands.h"
+#include "instruction_sets.h"
 #include "json_text.h"
 #include "model_flags.h"
 #include "translution/core/cpu_info.h"
@@ -27,7 +28,8 @@ constexpr const char* kBenchExamples =
 BenchFlags::BenchFlags(Command command, const char* batch_help)
     : threads_(command.option("--threads", "N", "worker threads (all available cores)")),
       repeats_(command.option("--repeats", "N",
-                              "number of repeats (as many as fit into 3 seconds, at least 5)")) {
+                              "number of repeats (as many as fit into 3 seconds, at least 5)")),
+      precision_(command, "float32") {
   if (batch_help != nullptr)
     batch_ = command.option("--batch", "N", fmt::format("{} ({})", batch_help, kBatch));
   command.flag("--json", json_, "print JSON");
@@ -41,8 +43,25 @@ int64_t BenchFlags::batch() const { return number_or(kBatch, batch_, kMaxBatch);
 
 int64_t BenchFlags::repeats() const { return number_or(0, repeats_, kMaxRepeats); }
 
+Precision BenchFlags::precision() const { return precision_.read().value_or(Precision::float32); }
+
 void BenchFlags::show(const Json& json, const std::string& text) const {
   fmt::print("{}", json_ ? json_text(json) : text);
+}
+
+double Rates::fraction() const {
+  return float32.bf16_gemm.empty() ? fraction_of_sgemm() : gflops() / highest(float32.bf16_gemm);
+}
+
+void add_precision(const Rates& rates, const BenchFlags& flags, Json& json) {
+  json["precision"] = name_of(kPrecisions, flags.precision());
+  if (flags.precision() != Precision::bf16) return;
+  json["bf16_products"] = bf16_products(instruction_sets());
+  json["bf16_gemm_gflops"] = highest(rates.float32.bf16_gemm);
+  json["bf16_gemm_gflops_median"] = median(rates.float32.bf16_gemm);
+  json["fraction_of_bf16"] = rates.fraction();
+  add_times("float32_ms", rates.float32.milliseconds, json);
+  json["speedup_over_float32"] = lowest(rates.float32.milliseconds) / rates.milliseconds;
 }
 
 void add_rates(const Rates& rates, const BenchFlags& flags, Json& json) {
@@ -57,6 +76,7 @@ void add_rates(const Rates& rates, const BenchFlags& flags, Json& json) {
   json["gemm"] = kernels::gemm_libraries();
   json["isa"] = name_of(kIsas, chosen_isa());
   json["workspace"] = default_workspace();
+  add_precision(rates, flags, json);
 }
 
 void add_times(const std::string& name, const std::vector<double>& samples, Json& json) {
@@ -79,6 +99,22 @@ void BenchText::rates() {
   const double middle = json_.at("sgemm_gflops_median");
   number("SGEMM", "sgemm_gflops", "{:.1f}", "GFLOP/s", fmt::format("median {:.1f}", middle));
   number("fraction of SGEMM", "fraction_of_sgemm", "{:.3f}");
+  precision();
+}
+
+void BenchText::precision() {
+  if (!json_.contains("bf16_gemm_gflops")) return;
+  const double middle = json_.at("bf16_gemm_gflops_median");
+  number("bfloat16 products", "bf16_gemm_gflops", "{:.1f}", "GFLOP/s",
+         fmt::format("median {:.1f}", middle));
+  number("fraction of these", "fraction_of_bf16", "{:.3f}");
+  time("in float32", "float32_ms");
+  number("speed-up over float32", "speedup_over_float32", "{:.2f}");
+}
+
+std::string precision_line(Precision precision) {
+  if (precision == Precision::float32) return "";
+  return fmt::format("bfloat16 products: {}\n", bf16_products(instruction_sets()));
 }
 
 void BenchText::memory(const char* above) {

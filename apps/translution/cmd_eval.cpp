@@ -28,7 +28,7 @@ constexpr const char* kEvalExamples =
     "  translution eval runs/alpha --data mnist:data/mnist";
 
 struct EvalFlags {
-  explicit EvalFlags(Command command) : settings(command) {
+  explicit EvalFlags(Command command) : settings(command), precision(command, "the run's") {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add(
         settings_named(data_settings(), {"data", "canvas", "eval-on", "eval-limit", "max-broken"}));
@@ -37,19 +37,23 @@ struct EvalFlags {
   }
 
   SettingFlags settings;
+  PrecisionFlag precision;
   std::string path;
   bool json = false;
 };
 
 void run_eval(const EvalFlags& flags) {
   at::set_num_threads(usable_cores());
-  const auto trained = load_trained(flags.path);
+  const auto trained = load_trained(flags.path, flags.precision.read());
   const auto given = flags.settings.given();
   const auto source = open_data_of(trained, given);
   const auto batch = given.find("batch");
   const int64_t size =
       batch == given.end() ? kBatch : Value{"--batch", batch->second}.number(1, 1 << 20);
-  nlohmann::ordered_json json = {{"checkpoint", trained.path}, {"step", trained.step}};
+  nlohmann::ordered_json json = {
+      {"checkpoint", trained.path},
+      {"step", trained.step},
+      {"precision", name_of(kPrecisions, trained.network->options().precision)}};
   Table table({{"data"},
                {"samples", Align::right},
                {"loss", Align::right},

@@ -40,7 +40,7 @@ const std::vector<SettingGroup<SamplingOptions>>& sampling_settings() {
 }
 
 struct GenerateFlags {
-  explicit GenerateFlags(Command command) : settings(command) {
+  explicit GenerateFlags(Command command) : settings(command), precision(command, "the run's") {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add("prompt", "TEXT", "start of the text (a line feed)", "Text");
     settings.add("data", "tokens:DIR", "data whose tokenizer is used (the run's)", "Text");
@@ -49,6 +49,7 @@ struct GenerateFlags {
   }
 
   SettingFlags settings;
+  PrecisionFlag precision;
   std::string path;
 };
 
@@ -104,7 +105,7 @@ void run_generate(const GenerateFlags& flags) {
   const auto count = given.find("tokens");
   const int64_t tokens =
       count == given.end() ? 200 : Value{"--tokens", count->second}.number(1, 1 << 30);
-  auto trained = load_trained(flags.path);
+  auto trained = load_trained(flags.path, flags.precision.read());
   require(trained.network->options().family == Family::gpt, flags.path, " holds ",
           trained.network->options().name(), "; text wants a gpt model");
   const auto tokenizer = tokenizer_of(trained, given);

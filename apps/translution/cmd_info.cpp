@@ -25,7 +25,7 @@ constexpr const char* kInfoExamples =
     "  translution info --paper-table imagenet";
 
 struct InfoFlags {
-  explicit InfoFlags(Command command) : model(command) {
+  explicit InfoFlags(Command command) : model(command), precision(command, "float32") {
     table = command.option("--paper-table", "NAME",
                            "all rows of a table of the paper, beside its own counts", "Model");
     batch = command.option("--batch", "N", "samples per training step, for its memory (1)");
@@ -33,6 +33,7 @@ struct InfoFlags {
   }
 
   ModelFlags model;
+  PrecisionFlag precision;
   Option table;
   Option batch;
   bool json = false;
@@ -100,7 +101,11 @@ Json model_json(const ModelOptions& model, int64_t batch) {
   json["other_parameters"] = count(specs, /*per_slot=*/false);
   json["forward_flops"] = whole(cost.forward_flops);
   json["training_flops"] = whole(cost.training_flops);
+  json["precision"] = name_of(kPrecisions, model.precision);
   json["weight_bytes"] = whole(cost.weight_bytes);
+  json["packed_bytes"] = whole(cost.packed_bytes);
+  json["kept_bytes"] = whole(cost.kept_bytes);
+  json["evaluation_bytes"] = whole(cost.evaluation_bytes);
   json["training_bytes"] = whole(cost.training_bytes);
   json["accumulator_bytes"] = whole(cost.accumulator_bytes);
   json["batch"] = batch;
@@ -137,10 +142,20 @@ std::string model_text(const ModelOptions& model, int64_t batch) {
   table.add({"  training", grouped(cost.training_flops), in_flops(cost.training_flops)});
   table.add({"bytes"});
   table.add({"  weights", grouped(cost.weight_bytes), in_bytes(cost.weight_bytes)});
-  table.add({"  training", grouped(cost.training_bytes),
-             fmt::format("{} at batch {}", in_bytes(cost.training_bytes), batch)});
-  return fmt::format("{} with {}\n\n{}", model.name(), name_of(kMethods, model.position.method),
-                     table.str());
+  const auto at_batch = [&](double bytes) {
+    return fmt::format("{} at batch {}", in_bytes(bytes), batch);
+  };
+  if (model.precision == Precision::bf16) {
+    table.add({"  evaluation", grouped(cost.evaluation_bytes),
+               at_batch(cost.evaluation_bytes) + ", 2 per weight of a matrix"});
+    table.add({"  packed copies", grouped(cost.packed_bytes),
+               in_bytes(cost.packed_bytes) + " in training, bfloat16 in both orientations"});
+    table.add({"  kept encodings", grouped(cost.kept_bytes),
+               at_batch(cost.kept_bytes) + ", 2 per number"});
+  }
+  table.add({"  training", grouped(cost.training_bytes), at_batch(cost.training_bytes)});
+  return fmt::format("{} with {}{}\n\n{}", model.name(), name_of(kMethods, model.position.method),
+                     model.precision == Precision::bf16 ? " in bf16" : "", table.str());
 }
 
 std::string cell(const Json& value) {
@@ -217,6 +232,7 @@ std::string paper_text(const PaperTable& paper) {
 void show_paper_table(const InfoFlags& flags) {
   auto others = flags.model.given();
   if (flags.batch.given()) others.push_back(flags.batch.name());
+  if (flags.precision.read()) others.emplace_back("--precision");
   require(others.empty(), "--paper-table and ", others.empty() ? "" : others.front(),
           " do not go together");
   const auto table = paper_table(value_of(flags.table).text);
@@ -227,7 +243,8 @@ void show_paper_table(const InfoFlags& flags) {
 }
 
 void show_model(const InfoFlags& flags) {
-  const auto model = flags.model.read();
+  auto model = flags.model.read();
+  model.precision = flags.precision.read().value_or(Precision::float32);
   const int64_t batch = flags.batch.given() ? value_of(flags.batch).number() : 1;
   if (flags.json)
     fmt::print("{}", json_text(Json::array({model_json(model, batch)})));

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "json_text.h"
+#include "model_flags.h"
 #include "run_directory.h"
 #include "table.h"
 #include "translution/core/cpu_info.h"
@@ -26,6 +27,13 @@ constexpr const char* kPredictExamples =
     "  translution predict runs/digits seven.png --json";
 
 struct PredictFlags {
+  explicit PredictFlags(Command command) : precision(command, "the run's") {
+    command.argument("RUN", path, "run directory, checkpoint or file of weights");
+    command.argument("IMAGE", files, "JPEG or PNG files");
+    command.flag("--json", json, "print JSON");
+  }
+
+  PrecisionFlag precision;
   std::string path;
   std::vector<std::string> files;
   bool json = false;
@@ -56,7 +64,7 @@ torch::Tensor picture(const std::string& file, const ModelOptions& model) {
 
 void run_predict(const PredictFlags& flags) {
   at::set_num_threads(usable_cores());
-  const auto trained = load_trained(flags.path);
+  const auto trained = load_trained(flags.path, flags.precision.read());
   const auto& model = trained.network->options();
   require(model.family == Family::vit, flags.path, " holds ", model.name(),
           "; images want a vit model");
@@ -83,10 +91,7 @@ void run_predict(const PredictFlags& flags) {
 
 void add_predict(Command program) {
   auto command = program.add_command("predict", "Which class an image belongs to");
-  const auto flags = std::make_shared<PredictFlags>();
-  command.argument("RUN", flags->path, "run directory, checkpoint or file of weights");
-  command.argument("IMAGE", flags->files, "JPEG or PNG files");
-  command.flag("--json", flags->json, "print JSON");
+  const auto flags = std::make_shared<PredictFlags>(command);
   command.footer(kPredictExamples);
   command.run([flags] { run_predict(*flags); });
 }

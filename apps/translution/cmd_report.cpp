@@ -20,6 +20,9 @@ constexpr const char* kReportExamples =
     "  translution report runs/self runs/alpha --out both.html";
 
 struct ReportFlags {
+  explicit ReportFlags(Command command) : precision(command, "each run's") {}
+
+  PrecisionFlag precision;
   std::vector<std::string> runs;
   Option out;
   bool curves_only = false;
@@ -30,7 +33,7 @@ void run_report(const ReportFlags& flags) {
   ReportData data;
   data.title = flags.runs.size() == 1 ? "A run of translution" : "Runs of translution";
   for (const auto& directory : flags.runs)
-    data.runs.push_back(describe_run(directory, !flags.curves_only));
+    data.runs.push_back(describe_run(directory, !flags.curves_only, flags.precision.read()));
   const std::string out =
       flags.out.given() ? value_of(flags.out).text : flags.runs.front() + "/report.html";
   write_file_atomically(out, make_report(data));
@@ -41,7 +44,7 @@ void run_report(const ReportFlags& flags) {
 
 void add_report(Command program) {
   auto command = program.add_command("report", "Pictures of one or more runs, as one HTML file");
-  const auto flags = std::make_shared<ReportFlags>();
+  const auto flags = std::make_shared<ReportFlags>(command);
   command.argument("RUN", flags->runs, "run directories");
   flags->out = command.option("--out", "FILE", "HTML file to write (report.html in the first run)");
   command.flag("--curves-only", flags->curves_only, "curves only; models are not loaded");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "commands.h"
+#include "instruction_sets.h"
 #include "memory_check.h"
 #include "model_flags.h"
 #include "progress.h"
@@ -129,6 +130,7 @@ void read_model_into(Plan& plan, DataSource& source, std::map<std::string, std::
   check_kind(named, source, plan.data.data);
   fit_model(named.family, source, given);
   plan.model = read_model(given, "--");
+  plan.model.precision = plan.train.precision;
   check_sizes(plan.model, source);
 }
 
@@ -158,6 +160,8 @@ void introduce(const Plan& plan, const DataSource& source) {
   for (const auto& set : source.evaluation)
     fmt::print(", {} in {}", grouped(set.dataset->size()), set.name);
   fmt::print("; {}\n", plan.out);
+  if (plan.train.precision == Precision::bf16)
+    fmt::print("bfloat16 products: {}\n", bf16_products(instruction_sets()));
   std::fflush(stdout);
 }
 

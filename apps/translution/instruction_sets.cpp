@@ -43,11 +43,6 @@ std::vector<std::string> unused(const InstructionSets& sets) {
   return lines;
 }
 
-const char* bf16_products(Isa chosen) {
-  return chosen < Isa::avx512_bf16 ? "rounded operands, multiplied in float32"
-                                   : name_of(kIsas, chosen);
-}
-
 }  // namespace
 
 InstructionSets instruction_sets() {
@@ -55,11 +50,20 @@ InstructionSets instruction_sets() {
           users_onednn_limit()};
 }
 
+std::string bf16_products(const InstructionSets& sets) {
+  if (sets.chosen == Isa::amx) return "AMX tiles";
+  if (sets.chosen == Isa::avx512_bf16) return "AVX512_BF16";
+  return fmt::format("rounded operands, multiplied in float32 ({})",
+                     sets.available.back() < Isa::avx512_bf16
+                         ? "this processor has no bfloat16 instructions"
+                         : fmt::format("TRANSLUTION_ISA={}", name_of(kIsas, sets.chosen)));
+}
+
 std::string describe(const InstructionSets& sets) {
-  std::string text = fmt::format(
-      "row operations: {}\nmatrix products: {}{}\nbfloat16 products: {}\n",
-      name_of(kIsas, std::min(sets.chosen, Isa::avx512)), kernels::gemm_libraries(),
-      sets.onednn.empty() ? "" : ", oneDNN up to " + sets.onednn, bf16_products(sets.chosen));
+  std::string text =
+      fmt::format("row operations: {}\nmatrix products: {}{}\nbfloat16 products: {}\n",
+                  name_of(kIsas, std::min(sets.chosen, Isa::avx512)), kernels::gemm_libraries(),
+                  sets.onednn.empty() ? "" : ", oneDNN up to " + sets.onednn, bf16_products(sets));
   for (const auto& line : unused(sets)) text += line + "\n";
   if (uses_amx(sets) && sets.amx == Amx::hidden)
     text +=

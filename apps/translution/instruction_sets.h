@@ -18,6 +18,9 @@ struct InstructionSets {
 
 InstructionSets instruction_sets();
 
+/// How matrices of bfloat16 are multiplied: "AMX tiles", or what is done instead and why.
+std::string bf16_products(const InstructionSets& sets);
+
 /// A few lines for people: which sets are used, and why one is not.
 std::string describe(const InstructionSets& sets);
 

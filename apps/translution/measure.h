@@ -6,6 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "translution/core/precision.h"
+#include "translution/kernels/bf16.h"
+
 namespace translution::cli {
 
 class Stopwatch {
@@ -36,6 +39,19 @@ class Sgemm {
     std::vector<float> a, b, c;
   };
   std::vector<Matrices> of_thread_;
+};
+
+/// The same for bfloat16, as the layers multiply it: every thread 448 rows by packed matrices of
+/// 192x192, another in each product.
+class Bf16Gemm {
+ public:
+  explicit Bf16Gemm(int threads);
+  /// GFLOP/s of all threads together, measured now: one product with each matrix.
+  double gflops();
+
+ private:
+  std::vector<kernels::Bf16> rows_, packed_;
+  std::vector<std::vector<float>> products_;  // of each thread
 };
 
 /// `work` and a measurement of SGEMM in turn, so that both see the same clock and the same

@@ -33,6 +33,15 @@ std::vector<std::string> SettingFlags::names() const {
   return names;
 }
 
+PrecisionFlag::PrecisionFlag(Command command, const char* fallback)
+    : option_(command.option("--precision", choices(kPrecisions),
+                             join("precision of matrix products (", fallback, ")"))) {}
+
+std::optional<Precision> PrecisionFlag::read() const {
+  if (!option_.given()) return std::nullopt;
+  return value_of(option_).one_of(kPrecisions);
+}
+
 PositionFlags::PositionFlags(Command command) : flags_(command) { flags_.add(position_settings()); }
 
 Position PositionFlags::read() const {

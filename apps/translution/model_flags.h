@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,17 @@ class SettingFlags {
  private:
   Command command_;
   std::vector<std::pair<std::string, Option>> options_;
+};
+
+/// --precision of a command.
+class PrecisionFlag {
+ public:
+  /// `fallback` says in the help what counts where it does not stand.
+  PrecisionFlag(Command command, const char* fallback);
+  std::optional<Precision> read() const;
+
+ private:
+  Option option_;
 };
 
 /// The options of a command that decide a method and its choices.

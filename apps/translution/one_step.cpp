@@ -62,20 +62,20 @@ struct StepTask {
   double bytes, seconds;  // as far as can be told
 };
 
-StepTask make_task(const ReproducePlan& plan, const PlanRow& row, double memory_gb, double sgemm) {
+StepTask make_task(const ReproducePlan& plan, const PlanRow& row, double memory_gb, double rate) {
   auto training = plan.trainings[row.figures.front().training];
   training.steps = 1;
   const int64_t batch = training.train.batch;
   const auto step = plan_step(row.model, batch, memory_gb);
   const DataFacts one_batch{batch};
   return {&row, training.train, step, bytes_of(row.model, step),
-          forecast(training, one_batch, sgemm).seconds};
+          forecast(training, one_batch, rate).seconds};
 }
 
 std::vector<StepTask> make_tasks(const ReproduceCall& call, const ReproducePlan& plan) {
-  const double sgemm = sgemm_rate(call.threads);
+  const double rate = product_rate(plan.trainings.front().train.precision, call.threads);
   std::vector<StepTask> tasks;
-  for (const auto& row : plan.rows) tasks.push_back(make_task(plan, row, call.memory_gb, sgemm));
+  for (const auto& row : plan.rows) tasks.push_back(make_task(plan, row, call.memory_gb, rate));
   return tasks;
 }
 
@@ -234,12 +234,13 @@ StepResult take_step(const ReproduceCall& call, const PaperTable& table,
   result.command =
       row_command(call, *task.row, fmt::format("--one-step --memory {}", call.memory_gb));
   result.machine = machine_text(call.threads), result.commit = kCommit;
+  result.precision = name_of(kPrecisions, task.row->model.precision);
   return result;
 }
 
 void check_settings(const PlanRequest& request) {
-  constexpr const char* kOfAStep[] = {"batch", "lr",   "weight-decay",   "beta2",
-                                      "clip",  "init", "label-smoothing"};
+  constexpr const char* kOfAStep[] = {"batch", "lr",   "weight-decay",    "beta2",
+                                      "clip",  "init", "label-smoothing", "precision"};
   for (const auto& [name, text] : request.settings)
     require(std::find(std::begin(kOfAStep), std::end(kOfAStep), name) != std::end(kOfAStep),
             "--one-step: --", name, " changes nothing of a single step; leave it out");

@@ -60,8 +60,11 @@ void add_summary(const std::vector<Metrics>& log, ReportRun& run) {
         run.summary.emplace_back("perplexity on " + split, fmt::format("{:.3f}", value));
       else if (name == "loss")
         run.summary.emplace_back("loss on " + split, fmt::format("{:.4f}", value));
-      else if (name == "share_of_sgemm")
+      else if (name == share_metric(Precision::float32))
         run.summary.emplace_back("share of SGEMM", fmt::format("{:.0f} %", 100 * value));
+      else if (name == share_metric(Precision::bf16))
+        run.summary.emplace_back("share of bfloat16 products",
+                                 fmt::format("{:.0f} %", 100 * value));
     }
 }
 
@@ -143,7 +146,7 @@ ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
 // The norms of the matrices of a table [slots, in, out], laid out over the offsets.
 ReportNorms norms_of(const std::string& name, const torch::Tensor& table,
                      const OffsetTable& offsets, const std::vector<int64_t>& grid) {
-  const auto norm = table.detach().flatten(1).norm(2, 1).to(torch::kDouble);
+  const auto norm = table.detach().to(torch::kFloat).flatten(1).norm(2, 1).to(torch::kDouble);
   ReportNorms norms{name, grid.size() == 2 ? 2 * grid[0] - 1 : 1, 2 * grid.back() - 1, {}, {}};
   norms.values.assign(norms.rows * norms.cols, std::nan(""));
   for (int64_t slot = 0; slot < offsets.num_slots(); ++slot) {
@@ -176,13 +179,17 @@ void add_norms(Trained& trained, ReportRun& run) {
   }
 }
 
-void add_pictures(const std::string& directory, ReportRun& run) {
-  auto trained = load_trained(directory);
+void add_pictures(const std::string& directory, std::optional<Precision> precision,
+                  ReportRun& run) {
+  auto trained = load_trained(directory, precision);
   torch::NoGradGuard no_grad;
   const auto source = open_data_of(trained, {});
   const auto parameters = model_cost(trained.network->options()).parameters;
   run.summary.insert(run.summary.begin(), {"parameters", grouped(parameters)});
   run.config.assign(trained.config.begin(), trained.config.end());
+  if (trained.network->options().precision != Precision::float32)
+    run.config.emplace_back("precision",
+                            name_of(kPrecisions, trained.network->options().precision));
   add_norms(trained, run);
   if (trained.network->options().family != Family::vit) return;
   require_memory_to_evaluate(trained.network->options(), kBatch,
@@ -192,14 +199,15 @@ void add_pictures(const std::string& directory, ReportRun& run) {
 
 }  // namespace
 
-ReportRun describe_run(const std::string& directory, bool pictures) {
+ReportRun describe_run(const std::string& directory, bool pictures,
+                       std::optional<Precision> precision) {
   ReportRun run;
   run.name = std::filesystem::path(directory).lexically_normal().filename();
   if (run.name.empty()) run.name = directory;
   const auto log = read_metrics(directory + "/metrics.jsonl");
   add_curves(log, run);
   add_summary(log, run);
-  if (pictures) add_pictures(directory, run);
+  if (pictures) add_pictures(directory, precision, run);
   return run;
 }
 

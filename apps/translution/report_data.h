@@ -7,6 +7,8 @@ namespace translution::cli {
 
 /// Everything that a report shows of a run: its log, and, from its newest checkpoint, the norms of
 /// its matrices and how it does on each evaluation set. Without `pictures`, only the log.
-ReportRun describe_run(const std::string& directory, bool pictures);
+/// `precision` as for load_trained.
+ReportRun describe_run(const std::string& directory, bool pictures,
+                       std::optional<Precision> precision = {});
 
 }  // namespace translution::cli

@@ -75,15 +75,15 @@ DataFacts facts_or_known(const DataOptions& data) {
   return facts;
 }
 
-// What the log of a begun training says about the share of SGEMM that it reaches; 0: nothing. The
-// middle of all: the machine may have been busy with something else for a while.
-double share_in_log(const std::string& directory) {
+// What the log of a begun training says about the share of the machine's products that it reaches;
+// 0: nothing. The middle of all: the machine may have been busy with something else for a while.
+double share_in_log(const std::string& directory, Precision precision) {
   const std::string path = directory + "/metrics.jsonl";
   if (!fs::exists(path)) return 0;
   std::vector<double> shares;
   for (const auto& moment : read_metrics(path))
     for (const auto& [name, value] : moment.values)
-      if (name == "share_of_sgemm") shares.push_back(value);
+      if (name == share_metric(precision)) shares.push_back(value);
   return shares.empty() ? 0 : median(shares);
 }
 
@@ -97,7 +97,9 @@ bool is_evaluated(const std::string& directory) {
 }
 
 std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan,
-                             const DataFacts& facts, double sgemm, const KnownRuns& known) {
+                             const DataFacts& facts, const KnownRuns& known) {
+  const Precision precision = plan.trainings.front().train.precision;  // that of all
+  const double rate = product_rate(precision, call.threads);
   std::vector<Task> tasks;
   for (const auto& training : plan.trainings) {
     const std::string directory = call.runs + "/" + training.name;
@@ -107,7 +109,7 @@ std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& pla
     ensure(step <= training.steps, directory, ": has got to step ", step, ", and the data makes ",
            training.steps, " steps now; use the same data, or other --runs");
     tasks.push_back({&training, directory, is_known, step, is_known || is_evaluated(directory),
-                     forecast(training, facts, sgemm, share_in_log(directory))});
+                     forecast(training, facts, rate, share_in_log(directory, precision))});
   }
   return tasks;
 }
@@ -280,7 +282,8 @@ std::string quoted(const std::string& text) {
 void train_task(const ReproduceCall& call, const Task& task, TrainEvents events) {
   const auto& training = *task.training;
   const auto record = [&](int64_t) {
-    write_run_record(task.directory, {machine_text(call.threads), kCommit});
+    write_run_record(task.directory, {machine_text(call.threads), kCommit,
+                                      name_of(kPrecisions, training.train.precision)});
   };
   const auto source = open_to_train(training.data);
   const auto reached =
@@ -340,7 +343,7 @@ void show_plan(const ReproduceCall& call) {
   const auto facts = facts_or_known(data_of(call.request));
   const auto plan = make_plan(call.request, facts);
   print_rows(plan);
-  print_tasks(make_tasks(call, plan, facts, sgemm_rate(call.threads), known_of(call, plan)));
+  print_tasks(make_tasks(call, plan, facts, known_of(call, plan)));
 }
 
 void reproduce_table(const ReproduceCall& call) {
@@ -349,7 +352,7 @@ void reproduce_table(const ReproduceCall& call) {
   const auto facts = facts_of(open_to_train(data_of(call.request)));
   const auto plan = make_plan(call.request, facts);
   const auto known = known_of(call, plan);
-  const auto tasks = make_tasks(call, plan, facts, sgemm_rate(call.threads), known);
+  const auto tasks = make_tasks(call, plan, facts, known);
   print_rows(plan);
   print_tasks(tasks);
   std::fflush(stdout);

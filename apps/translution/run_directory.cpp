@@ -10,6 +10,7 @@
 #include "translution/core/error.h"
 #include "translution/data/class_names.h"
 #include "translution/data/settings.h"
+#include "translution/models/bf16_weights.h"
 #include "translution/models/check_weights.h"
 #include "translution/models/settings.h"
 #include "translution/nn/regrid.h"
@@ -24,7 +25,10 @@ std::shared_ptr<Network> make_network(ModelOptions options, const NamedTensors& 
   require_memory_to_evaluate(options, 1, "choose a smaller model");
   options.init = Init::none;
   const auto network = std::make_shared<Network>(options);
-  load_tensors(network->module(), tensors, options.grid());
+  if (options.precision == Precision::bf16)
+    adopt_tensors(network->module(), tensors);
+  else
+    load_tensors(network->module(), tensors, options.grid());
   network->module().eval();
   return network;
 }
@@ -47,8 +51,8 @@ void check_data_of(const Trained& trained, const DataSource& source, const std::
 }
 
 // A file of weights tells its model, but neither data nor the names of classes.
-Trained load_converted(const std::string& path) {
-  const auto model = load_described(path, "`translution convert` writes one that does");
+Trained load_converted(const std::string& path, Precision precision) {
+  const auto model = load_described(path, "`translution convert` writes one that does", precision);
   const auto texts = model_texts(model.options);
   Trained trained{path, 0, {texts.begin(), texts.end()}, {}, nullptr};
   for (int64_t c = 0; model.options.family == Family::vit && c < model.options.classes; ++c)
@@ -59,22 +63,35 @@ Trained load_converted(const std::string& path) {
   return trained;
 }
 
+// Of the last training that wrote the checkpoint.
+Precision precision_in(const nlohmann::json& state) {
+  const auto training = state.find("training");
+  if (training == state.end()) return Precision::float32;
+  const auto text = training->value("precision", std::string());
+  return text.empty() ? Precision::float32 : Value{"precision", text}.one_of(kPrecisions);
+}
+
 }  // namespace
 
-Trained load_trained(const std::string& path) {
-  if (std::filesystem::is_regular_file(path)) return load_converted(path);
-  const auto checkpoint = load_weights(path);
-  Trained trained{checkpoint.path, checkpoint.step, {}, {}, nullptr};
-  const auto& state = checkpoint.content.state;
+Trained load_trained(const std::string& path, std::optional<Precision> precision) {
+  if (std::filesystem::is_regular_file(path))
+    return load_converted(path, precision.value_or(Precision::float32));
+  const auto found = find_checkpoint(path);
+  Trained trained{found.path, found.manifest.step, {}, {}, nullptr};
+  const auto& state = found.manifest.state;
+  auto run_precision = Precision::float32;
   try {
     trained.config = state.at("config").get<std::map<std::string, std::string>>();
     trained.classes = state.at("classes").get<std::vector<std::string>>();
     trained.vocabulary = state.value("vocabulary", int64_t{0});
+    run_precision = precision_in(state);
   } catch (const nlohmann::json::exception&) {
-    throw std::runtime_error(join(checkpoint.path, ": was not written by `translution train`"));
+    throw std::runtime_error(join(found.path, ": was not written by `translution train`"));
   }
-  trained.network =
-      make_network(read_model(trained.config), checkpoint.content.model, checkpoint.path);
+  auto model = read_model(trained.config);
+  model.precision = precision ? *precision : run_precision;
+  const auto weights = load_weights(found, weights_held_for(model));
+  trained.network = make_network(model, weights.content.model, found.path);
   if (trained.vocabulary == 0) trained.vocabulary = trained.network->options().vocabulary;
   return trained;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ struct Trained {
 };
 
 /// The model of a run, of a checkpoint, of a directory of checkpoints, or of a file that
-/// `translution convert` wrote, with its weights.
-Trained load_trained(const std::string& path);
+/// `translution convert` wrote, with its weights. It computes in that precision; if none is given,
+/// in that of its run, and a file has float32. In bf16, matrices are held in bfloat16
+/// (models/bf16_weights.h).
+Trained load_trained(const std::string& path, std::optional<Precision> precision = {});
 
 /// To standard error: what is told of single files, such as broken images.
 void print_line(const std::string& line);

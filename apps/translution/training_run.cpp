@@ -43,6 +43,13 @@ void write_config(const TrainingSettings& settings, const std::string& out) {
                                {"train", texts_of(train_settings(), settings.train)}}));
 }
 
+template <typename Products>
+double best_rate(Products products) {
+  double best = 0;
+  for (int i = 0; i < 5; ++i) best = std::max(best, products.gflops());
+  return best;
+}
+
 // What a run would overwrite; nothing where the directory has none of it.
 std::string file_of_a_run(const std::string& directory) {
   for (const char* name : {"metrics.jsonl", "metrics.csv", "config.toml"})
@@ -69,9 +76,10 @@ Reached train_in(const DataSource& source, const TrainingCall& call) {
   const auto& settings = call.settings;
   torch::manual_seed(Random({settings.train.seed}).bits());
   Network network(settings.model);
-  Trainer trainer(network, source,
-                  {settings.train, call.out, run_texts(settings), texts_before(data_settings()),
-                   [&] { return sgemm_rate(settings.threads); }, call.events});
+  Trainer trainer(
+      network, source,
+      {settings.train, call.out, run_texts(settings), texts_before(data_settings()),
+       [&] { return product_rate(settings.model.precision, settings.threads); }, call.events});
   if (call.resume) trainer.resume();
   write_config(settings, call.out);  // not earlier: a run that these do not fit keeps its own
   if (call.started) call.started(trainer.step());
@@ -80,14 +88,15 @@ Reached train_in(const DataSource& source, const TrainingCall& call) {
   return {done, trainer.step()};
 }
 
-double sgemm_rate(int threads) {
+double product_rate(Precision precision, int threads) {
   static double rate = 0;
+  static Precision of_precision = Precision::float32;
   static int of_threads = 0;
   static Stopwatch age;
-  if (of_threads == threads && age.milliseconds() < kRateHoldsMs) return rate;
-  Sgemm sgemm(threads);
-  rate = 0;
-  for (int i = 0; i < 5; ++i) rate = std::max(rate, sgemm.gflops());
+  if (of_precision == precision && of_threads == threads && age.milliseconds() < kRateHoldsMs)
+    return rate;
+  rate = precision == Precision::bf16 ? best_rate(Bf16Gemm(threads)) : best_rate(Sgemm(threads));
+  of_precision = precision;
   of_threads = threads;
   age = Stopwatch();
   return rate;
@@ -96,9 +105,12 @@ double sgemm_rate(int threads) {
 std::string metrics_text(const Metrics& metrics) {
   std::string text;
   for (const auto& [name, value] : metrics.values) {
-    if (name == "top1" || name == "top5" || name == "share_of_sgemm")
-      text +=
-          fmt::format("  {} {:.2f} %", name == "share_of_sgemm" ? "of SGEMM" : name, 100 * value);
+    if (name == "top1" || name == "top5")
+      text += fmt::format("  {} {:.2f} %", name, 100 * value);
+    else if (name == share_metric(Precision::float32))
+      text += fmt::format("  of SGEMM {:.2f} %", 100 * value);
+    else if (name == share_metric(Precision::bf16))
+      text += fmt::format("  of bfloat16 products {:.2f} %", 100 * value);
     else if (name == "samples_per_s" || name == "tokens_per_s")
       text += fmt::format("  {} {}/s", grouped(value), name.substr(0, name.find('_')));
     else if (name == "loss" || name == "perplexity")

@@ -37,10 +37,10 @@ void check_run_directory(const std::string& out, bool resume);
 /// to stop (signals.h).
 Reached train_in(const DataSource& source, const TrainingCall& call);
 
-/// GFLOP/s of this machine, measured again when it is a minute old: machines have neighbours, and
-/// one measurement at the start of a long training may be far from what the machine does later. For
-/// one thread to call.
-double sgemm_rate(int threads);
+/// GFLOP/s of matrix products on this machine in that precision, measured again when it is a minute
+/// old: machines have neighbours, and one measurement at the start of a long training may be far
+/// from what the machine does later. For one thread to call.
+double product_rate(Precision precision, int threads);
 
 /// "loss 0.31  1,840 samples/s": what a line of progress shows.
 std::string metrics_text(const Metrics& metrics);

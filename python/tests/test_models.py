@@ -9,7 +9,7 @@ import torch
 import translution
 
 METHODS = torch.ops.translution.method_names()
-VARIANTS = ["hybrid", "embedded", "roles", "authors"]
+VARIANTS = ["hybrid", "embedded", "roles", "authors", "bf16"]
 CASES = [f"{family}_{name}" for family in ("vit", "gpt") for name in [*METHODS, *VARIANTS]]
 CASES.append("vit_mean")
 
@@ -101,6 +101,8 @@ def test_options_give_the_same_model_again(case):
 
 
 def test_double_agrees_with_float(case):
+    if case.plan["options"]["precision"] == "bf16":
+        pytest.skip("rounds to bfloat16, which double does not")
     model = case.model_class(**case.plan["options"])
     model.load_state_dict(case.weights)
     exact = model.double()(case.input.double() if case.input.is_floating_point() else case.input)

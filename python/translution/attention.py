@@ -70,6 +70,8 @@ class Attention(Explained, nn.Module):
     dropout               on the attention, while training
     init                  how weights start: scaled, authors, none
     workspace             bytes of encoded queries and keys that may be kept for backward
+    precision             of matrix products: "float32", or "bf16": operands are rounded to
+                          bfloat16, everything else stays float32
     relation              a Relation instead of the grid
 
     Parameters are those of the C++ layer under the same names: `query` [slots, dim, heads*dim_head]
@@ -100,6 +102,7 @@ class Attention(Explained, nn.Module):
         dropout: float = 0.0,
         init: str = "scaled",
         workspace: Optional[int] = None,
+        precision: str = "float32",
         relation: Optional[Relation] = None,
         device: Optional[Union[str, torch.device]] = None,
         dtype: Optional[torch.dtype] = None,
@@ -109,7 +112,8 @@ class Attention(Explained, nn.Module):
             dim=dim, heads=heads, dim_head=dim_head, grid=grid, cls=cls, causal=causal,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             relative_dim=relative_dim, shared_qkv=shared_qkv, mixing=mixing, rotary=rotary,
-            angles=angles, kernel_size=kernel_size, qkv_bias=qkv_bias, dropout=dropout, init=init)
+            angles=angles, kernel_size=kernel_size, qkv_bias=qkv_bias, dropout=dropout, init=init,
+            precision=precision)
         if workspace is not None:
             given["workspace"] = workspace
         self.relation = relation
@@ -126,7 +130,7 @@ class Attention(Explained, nn.Module):
         self._names: List[str] = list(started)
         for name, value in started.items():
             self.register_parameter(name, nn.Parameter(value))
-        self.out = Linear(heads * dim_head, dim, device=device, dtype=dtype)
+        self.out = Linear(heads * dim_head, dim, precision=precision, device=device, dtype=dtype)
 
     def _relation_arguments(self) -> Tuple[Any, ...]:
         if self.relation is None:
@@ -151,7 +155,8 @@ class Attention(Explained, nn.Module):
             x, ",".join(self._names), [getattr(self, name) for name in self._names], o["method"],
             o["heads"], self._pairs, self.tokens, self._shorter, tables.get("angles"),
             tables.get("position_features"), row_list(rows),
-            o["dropout"] if self.training else 0.0, o["mixing"], map, o["workspace"])
+            o["dropout"] if self.training else 0.0, o["mixing"], map, o["workspace"],
+            o.get("precision", "float32"))  # layers of older files have none
 
     def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
         """[B, N, dim] -> [B, N, dim], or [B, len(rows), dim] for the query rows asked for."""
@@ -166,8 +171,10 @@ class Attention(Explained, nn.Module):
         o = self.options
         place = f"relation of {self.tokens} tokens" if self.relation else f"grid={tuple(o['grid'])}"
         flags = "".join(f", {name}=True" for name in ("cls", "causal") if o[name])
+        precision = o.get("precision", "float32")
+        shown = "" if precision == "float32" else f", precision={precision}"
         return (f"{o['dim']}, heads={o['heads']}, dim_head={o['dim_head']}, {place}{flags}, "
-                f"method={o['method']}")
+                f"method={o['method']}{shown}")
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)

@@ -16,11 +16,11 @@ class FeedForward(nn.Module):
     """dim -> hidden -> dim with GELU between: "exact", or "tanh" as in GPT-2."""
 
     def __init__(self, dim: int, hidden: int, dropout: float = 0.0, gelu: str = "exact",
-                 **factory: Any) -> None:
+                 precision: str = "float32", **factory: Any) -> None:
         super().__init__()
         self._tanh = gelu == "tanh"
-        self.up = Linear(dim, hidden, **factory)
-        self.down = Linear(hidden, dim, **factory)
+        self.up = Linear(dim, hidden, precision=precision, **factory)
+        self.down = Linear(hidden, dim, precision=precision, **factory)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -29,16 +29,18 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """x += attention(norm1(x)); x += mlp(norm2(x)). `attention` holds the options of Attention."""
+    """x += attention(norm1(x)); x += mlp(norm2(x)). `attention` holds the options of Attention.
+    `precision` is that of all products, unless `attention` has another for its own."""
 
     def __init__(self, attention: Dict[str, Any], mlp_dim: int, dropout: float = 0.0,
-                 gelu: str = "exact", norm_eps: float = 1e-5, **factory: Any) -> None:
+                 gelu: str = "exact", norm_eps: float = 1e-5, precision: str = "float32",
+                 **factory: Any) -> None:
         super().__init__()
         dim = attention["dim"]
         self.norm1 = LayerNorm(dim, norm_eps, **factory)
         self.norm2 = LayerNorm(dim, norm_eps, **factory)
-        self.attention = Attention(**attention, **factory)
-        self.mlp = FeedForward(dim, mlp_dim, dropout, gelu, **factory)
+        self.attention = Attention(**{"precision": precision, **attention}, **factory)
+        self.mlp = FeedForward(dim, mlp_dim, dropout, gelu, precision, **factory)
         self.dropout = nn.Dropout(dropout)
 
     def _finish(self, x: Tensor, rows: Optional[Rows], attended: Tensor) -> Tensor:
@@ -59,10 +61,12 @@ class Backbone(nn.Module):
     """The blocks of a model and the norm behind them."""
 
     def __init__(self, layers: List[Dict[str, Any]], mlp_dim: int, dropout: float = 0.0,
-                 gelu: str = "exact", norm_eps: float = 1e-5, **factory: Any) -> None:
+                 gelu: str = "exact", norm_eps: float = 1e-5, precision: str = "float32",
+                 **factory: Any) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(
-            Block(attention, mlp_dim, dropout, gelu, norm_eps, **factory) for attention in layers)
+            Block(attention, mlp_dim, dropout, gelu, norm_eps, precision, **factory)
+            for attention in layers)
         self.norm = LayerNorm(layers[0]["dim"], norm_eps, **factory)
 
     def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -28,29 +28,33 @@ def _checkpoint_folder(path: Path) -> Path:
                      "train` with one; found no manifest.json")
 
 
-def _read_manifest(folder: Path) -> Dict[str, Any]:
+def _read_manifest(folder: Path) -> Tuple[Dict[str, Any], str]:
+    """Settings of the model and its data, and the precision that it was trained in."""
     path = folder / "manifest.json"
     try:
         manifest = json.loads(path.read_text("utf-8"))
         settings = manifest["state"]["config"]
+        precision = manifest["state"].get("training", {}).get("precision", "float32")
         size = manifest["files"]["model.safetensors"]["bytes"]
-    except (ValueError, KeyError, TypeError):
+    except (AttributeError, ValueError, KeyError, TypeError):
         raise ValueError(f"{path}: was not written by `translution train`, or is damaged") from None
     found = (folder / "model.safetensors").stat().st_size
     if found != size:
         raise ValueError(f"{folder / 'model.safetensors'}: has {found} bytes, the manifest says "
                          f"{size}; the checkpoint is damaged")
-    return settings
+    return settings, precision
 
 
-def load_model(path: Union[str, Path], **factory: Any) -> Model:
+def load_model(path: Union[str, Path], precision: Optional[str] = None, **factory: Any) -> Model:
     """The ViT or GPT of a run that `translution train` has made, of one of its checkpoints, or of a
-    file by save_weights or `translution convert`, ready for evaluation. `factory`: device and dtype."""
+    file by save_weights or `translution convert`, ready for evaluation. `precision`: that of the run
+    unless given, and float32 for a file. `factory`: device and dtype."""
     path = Path(path_text(path))
     settings: Dict[str, Any] = {}
+    trained_in = "float32"
     if path.is_dir():
         folder = _checkpoint_folder(path)
-        settings, path = _read_manifest(folder), folder / "model.safetensors"
+        (settings, trained_in), path = _read_manifest(folder), folder / "model.safetensors"
     tensors, metadata = safetensors.load_file(path)
     settings = settings or metadata
     if "model" not in settings:
@@ -59,7 +63,8 @@ def load_model(path: Union[str, Path], **factory: Any) -> Model:
     family, plan = torch.ops.translution.model_of_settings(settings)
     options = json.loads(plan)["options"]
     _ask(torch.ops.translution.require_shapes, family, json.dumps(options), tensors, str(path))
-    model = _FAMILIES[family](**{**options, "init": "none"}, **factory)
+    changed = {"init": "none", "precision": precision or trained_in}
+    model = _FAMILIES[family](**{**options, **changed}, **factory)
     _load(model, tensors, path)
     return model.eval()
 

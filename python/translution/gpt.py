@@ -23,7 +23,8 @@ class GPT(Model):
     length          the most tokens it takes
     vocabulary      distinct tokens
     extra_norms     a second norm before the head
-    method, roles, …, input_embedding, hybrid_layers, rest, qkv_bias, gelu, norm_eps, dropout, init
+    method, roles, …, input_embedding, hybrid_layers, rest, qkv_bias, gelu, norm_eps, dropout, init,
+    precision
                     as for ViT
 
     Parameters have the names that C++ gives them, so weights of either load in the other.
@@ -42,9 +43,9 @@ class GPT(Model):
             self.position_embedding = start_vectors(shape, o["init"], device, dtype)
         self.dropout = nn.Dropout(o["dropout"])
         self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], o["gelu"],
-                                 o["norm_eps"], **factory)
+                                 o["norm_eps"], o["precision"], **factory)
         self.head_norm = LayerNorm(o["dim"], o["norm_eps"], **factory) if o["extra_norms"] else None
-        self.head = Linear(o["dim"], o["vocabulary"], bias=False, **factory)
+        self.head = Linear(o["dim"], o["vocabulary"], bias=False, precision=o["precision"], **factory)
 
     def embed(self, input: Tensor) -> Tensor:
         """What the first block sees, [B, n, dim]."""

@@ -31,6 +31,7 @@ class ViT(Model):
     qkv_bias, gelu, norm_eps
                     a bias on q, k, v; "exact" or "tanh"; of every norm
     dropout, init
+    precision       of matrix products: "float32", or "bf16" as for Attention
 
     Parameters have the names that C++ gives them, so weights of either load in the other.
     """
@@ -45,7 +46,7 @@ class ViT(Model):
         self.patch_norm = self.embed_norm = None
         if o["extra_norms"]:
             self.patch_norm = LayerNorm(patch_dim, o["norm_eps"], **factory)
-        self.patch_embed = Linear(patch_dim, o["dim"], **factory)
+        self.patch_embed = Linear(patch_dim, o["dim"], precision=o["precision"], **factory)
         if o["extra_norms"]:
             self.embed_norm = LayerNorm(o["dim"], o["norm_eps"], **factory)
         self.cls_token: Optional[nn.Parameter] = None
@@ -57,8 +58,8 @@ class ViT(Model):
             self.position_embedding = start_vectors(shape, o["init"], device, dtype)
         self.dropout = nn.Dropout(o["dropout"])
         self.backbone = Backbone(self.plan["layers"], o["mlp_dim"], o["dropout"], o["gelu"],
-                                 o["norm_eps"], **factory)
-        self.head = Linear(o["dim"], o["classes"], **factory)
+                                 o["norm_eps"], o["precision"], **factory)
+        self.head = Linear(o["dim"], o["classes"], precision=o["precision"], **factory)
 
     def embed(self, input: Tensor) -> Tensor:
         """Patch features with class token and position embedding: what the first block sees."""
@@ -67,10 +68,10 @@ class ViT(Model):
         if input.dim() != 4 or list(input.shape[1:]) != wanted:
             raise ValueError(f"ViT: wanted images [B, {', '.join(map(str, wanted))}], got "
                              f"{list(input.shape)}")
-        weight = self.patch_embed.weight
-        if (input.dtype, input.device) != (weight.dtype, weight.device):
+        like = self.patch_embed.bias  # the weight may be bfloat16 beside float32
+        if (input.dtype, input.device) != (like.dtype, like.device):
             raise ValueError(f"ViT: the images are {input.dtype} on {input.device}, the model is "
-                             f"{weight.dtype} on {weight.device}; convert or move one of them")
+                             f"{like.dtype} on {like.device}; convert or move one of them")
         ops, B, P = torch.ops.translution, input.shape[0], o["patch_size"]
         patches = input.reshape(B, o["channels"], rows, P, cols, P)
         patches = patches.permute(0, 2, 4, 3, 5, 1)  # [B, rows, cols, P, P, channels]

@@ -75,6 +75,59 @@ TEST(BenchOpText, HasTheFiguresWithTheirUnits) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+// ------------------------------------------------------------------------------ precision
+
+void expect_beside_float32(const json& result) {
+  EXPECT_EQ(result["precision"], "bf16");
+  expect_positive(result, {"gflops", "sgemm_gflops", "bf16_gemm_gflops", "bf16_gemm_gflops_median",
+                           "fraction_of_bf16", "float32_ms", "speedup_over_float32"});
+  EXPECT_FALSE(result["bf16_products"].get<std::string>().empty());
+  EXPECT_NEAR(result["fraction_of_bf16"].get<double>(),
+              result["gflops"].get<double>() / result["bf16_gemm_gflops"].get<double>(), 1e-9);
+}
+
+TEST(BenchPrecision, ComparesALayerWithFloat32InTheSameRun) {
+  for (const char* method : {"translution", "alpha_translution", "rotary", "convolution"}) {
+    const json result = json_of(kOp + "--dim-head 4 --precision bf16 --method " + method);
+    expect_beside_float32(result);
+    EXPECT_LT(result["max_error"], 2e-2) << method;
+    const double both = result["forward_ms"].get<double>() + result["backward_ms"].get<double>();
+    // The best of both together is no less than the best of each.
+    EXPECT_LE(result["speedup_over_float32"].get<double>(),
+              result["float32_ms"].get<double>() / both + 1e-9)
+        << method;
+  }
+}
+
+TEST(BenchPrecision, ComparesAStepAndText) {
+  const json step = json_of("bench step --batch 2 --repeats 2 --precision bf16 " + kViT);
+  expect_beside_float32(step);
+  EXPECT_NEAR(step["speedup_over_float32"].get<double>(),
+              step["float32_ms"].get<double>() / step["step_ms"].get<double>(), 1e-9);
+  const json text = json_of(
+      "bench generate --model gpt-1x12x2x16-8 --vocabulary 11 --repeats 2 --precision bf16");
+  expect_beside_float32(text);
+  EXPECT_NEAR(text["speedup_over_float32"].get<double>(),
+              text["float32_ms"].get<double>() / text["cached_text_ms"].get<double>(), 1e-9);
+  EXPECT_LT(text["max_error"], 2e-2);
+}
+
+TEST(BenchPrecision, OfFloat32HasNothingToCompare) {
+  const json result = json_of(kOp + "--dim-head 4");
+  EXPECT_EQ(result["precision"], "float32");
+  EXPECT_FALSE(result.contains("speedup_over_float32"));
+  EXPECT_FALSE(result.contains("bf16_gemm_gflops"));
+}
+
+TEST(BenchPrecision, SaysHowBfloat16IsMultiplied) {
+  const std::string text = output_of(kOp + "--dim-head 4 --threads 1 --precision bf16");
+  EXPECT_THAT(text, HasSubstr(" 1 thread\nbfloat16 products: "));
+  EXPECT_THAT(text, HasSubstr("speed-up over float32 "));
+  const auto plain =
+      run(kOp + "--dim-head 4 --threads 1 --precision bf16", "TRANSLUTION_ISA=scalar");
+  EXPECT_THAT(plain.out, HasSubstr("bfloat16 products: rounded operands, multiplied in float32 ("));
+}
+
 // ----------------------------------------------------------------------------------- step
 
 class BenchStep : public testing::TestWithParam<std::string> {};

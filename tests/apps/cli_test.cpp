@@ -116,6 +116,30 @@ TEST(PaperTableText, LinesUp) {
 
 // ----------------------------------------------------------------------------------- info
 
+TEST(InfoPrecision, CountsBytesOfBfloat16) {
+  const std::string model =
+      "--model vit-a/12 --image-size 84 --channels 1 --classes 10 --batch 8 --precision ";
+  const json single = info_of(model + "float32"), half = info_of(model + "bf16");
+  EXPECT_EQ(single["precision"], "float32");
+  EXPECT_EQ(single["packed_bytes"], 0);
+  EXPECT_EQ(half["precision"], "bf16");
+  EXPECT_EQ(half["weight_bytes"], single["weight_bytes"]);
+  EXPECT_EQ(half["kept_bytes"].get<int64_t>(), single["kept_bytes"].get<int64_t>() / 2);
+  EXPECT_NEAR(half["packed_bytes"].get<double>(), single["weight_bytes"].get<double>(), 1e6);
+  EXPECT_NEAR(single["evaluation_bytes"].get<double>() - half["evaluation_bytes"].get<double>(),
+              single["weight_bytes"].get<double>() / 2, 1e6);
+  EXPECT_NEAR(half["training_bytes"].get<double>(),
+              single["training_bytes"].get<double>() + half["packed_bytes"].get<double>() -
+                  half["kept_bytes"].get<double>(),
+              6 * double{2 << 20})
+      << "apart from the last pages of each layer's encodings";
+  const std::string text = output_of("info " + model + "bf16");
+  EXPECT_THAT(text, HasSubstr("vit-a/12 with translution in bf16\n"));
+  for (const char* part : {"packed copies", "in both orientations", "2 per weight of a matrix",
+                           "kept encodings", "2 per number"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
 TEST(Info, CountsTheMnistModelOfThePaper) {
   const json row = info_of(
       "--model vit-a/12 --method translution --image-size 84 --channels 1 --classes 10 --batch 4");

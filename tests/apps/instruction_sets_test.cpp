@@ -38,7 +38,7 @@ TEST(InstructionSets, SayThatAmxIsUsed) {
   const auto text = describe({kAll, Isa::amx, "avx512_core_amx", Amx::usable, ""});
   EXPECT_THAT(text, HasSubstr("row operations: avx512\n"));
   EXPECT_THAT(text, HasSubstr("oneDNN up to avx512_core_amx\n"));
-  EXPECT_THAT(text, HasSubstr("bfloat16 products: amx\n"));
+  EXPECT_THAT(text, HasSubstr("bfloat16 products: AMX tiles\n"));
   EXPECT_THAT(text, Not(HasSubstr("not used")));
   EXPECT_THAT(text, Not(HasSubstr("warning")));
 }
@@ -50,12 +50,23 @@ TEST(InstructionSets, WarnWhereTheUserAsksForHiddenTiles) {
   EXPECT_THAT(text, HasSubstr("unset ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX\n"));
 }
 
+TEST(InstructionSets, SayHowBfloat16IsMultiplied) {
+  const auto path = [](const std::vector<Isa>& available, Isa chosen) {
+    return bf16_products({available, chosen, "", Amx::usable, ""});
+  };
+  EXPECT_EQ(path(kAll, Isa::amx), "AMX tiles");
+  EXPECT_EQ(path(kAll, Isa::avx512_bf16), "AVX512_BF16");
+  EXPECT_EQ(path(kAll, Isa::avx2),
+            "rounded operands, multiplied in float32 (TRANSLUTION_ISA=avx2)");
+}
+
 TEST(InstructionSets, SayWhatTheProcessorLacks) {
   const auto text = describe({{Isa::scalar, Isa::avx2}, Isa::scalar, "", Amx::absent, ""});
   EXPECT_THAT(text, HasSubstr("row operations: scalar\n"));
   EXPECT_THAT(text, HasSubstr("not used: avx2 (TRANSLUTION_ISA=scalar)\n"));
   EXPECT_THAT(text, HasSubstr("not used: avx512 (the processor does not have it)\n"));
-  EXPECT_THAT(text, HasSubstr("bfloat16 products: rounded operands, multiplied in float32\n"));
+  EXPECT_THAT(text, HasSubstr("bfloat16 products: rounded operands, multiplied in float32 (this "
+                              "processor has no bfloat16 instructions)\n"));
   EXPECT_THAT(text, Not(HasSubstr("oneDNN up to")));
 }
 

@@ -408,6 +408,30 @@ TEST(ResultsCommand, FillsInAndChecks) {
   EXPECT_THAT(stale.err, HasSubstr("doc.md: is not what "));
 }
 
+TEST(Reproduce, TrainsInBf16UnderNamesOfItsOwn) {
+  const TempDir directory;
+  const std::string small =
+      "reproduce mnist --rows 2 --steps 2 --batch 8 --train-limit 16 --eval-limit 8 --threads 1 "
+      "--out ";
+  const std::string out = directory / "out";
+  const auto outcome = run(small + out + " --precision bf16");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(run(small + out).code, 0);
+  const auto rows = json::parse(get_bytes(out + "/results.json"))["rows"];
+  ASSERT_EQ(rows.size(), 2);
+  const auto& half = rows[rows[0]["runs"][0]["precision"] == "bf16" ? 0 : 1];
+  const auto& single = rows[rows[0]["runs"][0]["precision"] == "bf16" ? 1 : 0];
+  EXPECT_EQ(half["runs"][0]["precision"], "bf16");
+  EXPECT_EQ(single["runs"][0]["precision"], "float32");
+  EXPECT_NE(half["runs"][0]["name"], single["runs"][0]["name"]);
+  EXPECT_THAT(half["cuts"].get<std::vector<std::string>>(),
+              ::testing::Contains("precision bf16 instead of float32"));
+  EXPECT_THAT(half["command"].get<std::string>(), HasSubstr(" --precision bf16"));
+  const std::string run_directory = out + "/runs/" + half["runs"][0]["name"].get<std::string>();
+  EXPECT_EQ(json::parse(get_bytes(run_directory + "/run.json"))["precision"], "bf16");
+  EXPECT_THAT(get_bytes(out + "/table.md"), HasSubstr("precision bf16 instead of float32"));
+}
+
 TEST(ResultsCommand, TakesResultsBesideThoseThatAreThere) {
   const TempDir directory;
   const std::string results = directory / "results", document = directory / "doc.md";

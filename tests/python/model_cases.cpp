@@ -49,6 +49,10 @@ void add_variants(Family family, const std::string& prefix, std::vector<Case>& c
     o.position.rotary = true;
   });
   add("authors", Method::self_attention, [](ModelOptions& o) { o.init = Init::authors; });
+  add("bf16", Method::translution, [](ModelOptions& o) {
+    o.hybrid_layers = 1;
+    o.precision = Precision::bf16;
+  });
   if (family == Family::vit)
     add("mean", Method::translution, [](ModelOptions& o) { o.pooling = Pooling::mean; });
 }

@@ -131,6 +131,21 @@ TEST(Plan, OtherSettingsAndSeedsHaveOtherNamesAndTheCourseOfARunHasNone) {
   EXPECT_EQ(names(request).size(), 4);
 }
 
+TEST(Plan, PrecisionHasNamesOfItsOwnAndFloat32ThoseFromBefore) {
+  PlanRequest request{"mnist", Budget::desk, {"2"}};
+  const std::set<std::string> before = {"vit-a-12-alpha_translution-static-seed0-6ba173",
+                                        "vit-a-12-alpha_translution-dynamic-seed0-a0955c"};
+  EXPECT_EQ(trainings_of(make_plan(request, kDigits)), before);
+  request.settings = {{"precision", "float32"}};
+  EXPECT_EQ(trainings_of(make_plan(request, kDigits)), before);
+  request.settings = {{"precision", "bf16"}};
+  const auto plan = make_plan(request, kDigits);
+  for (const auto& name : trainings_of(plan)) EXPECT_EQ(before.count(name), 0) << name;
+  EXPECT_THAT(plan.rows.front().cuts, Contains("precision bf16 instead of float32"));
+  EXPECT_EQ(plan.rows.front().model.precision, Precision::bf16);
+  EXPECT_EQ(plan.trainings.front().model.precision, Precision::bf16);
+}
+
 TEST(Plan, WhatTheDeskCutsIsNamed) {
   EXPECT_THAT(
       plan_of("mnist", Budget::desk, {"1"}).rows.front().cuts,

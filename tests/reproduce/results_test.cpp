@@ -88,6 +88,25 @@ TEST_F(CollectedResults, ComeBackFromTheirFile) {
   EXPECT_EQ(to_json(parse_results(text, "f")).dump(1), text);
 }
 
+TEST_F(CollectedResults, HaveAPrecisionWhichOlderFilesDoNotSay) {
+  auto results = finished({0.9, 0.97});
+  results.steps.push_back(step_of(results.rows[1], 256));
+  results.rows[0].runs[0].precision = results.steps[0].precision = "bf16";
+  auto json = to_json(results);
+  const auto again = parse_results(json.dump(), "f");
+  EXPECT_EQ(again.rows[0].runs[0].precision, "bf16");
+  EXPECT_EQ(again.rows[1].runs[0].precision, "float32");
+  EXPECT_EQ(again.steps[0].precision, "bf16");
+  EXPECT_THAT(markdown_table(again), HasSubstr("; precision bf16"));
+  for (auto& row : json["rows"])
+    for (auto& run : row["runs"]) run.erase("precision");
+  json["steps"][0].erase("precision");
+  const auto older = parse_results(json.dump(), "f");
+  EXPECT_EQ(older.rows[0].runs[0].precision, "float32");
+  EXPECT_EQ(older.steps[0].precision, "float32");
+  EXPECT_EQ(merge_results(older, again).steps.size(), 2) << "a step for each precision";
+}
+
 TEST_F(CollectedResults, RefuseOtherFilesWithTheirPath) {
   for (const char* text : {"", "[]", "{\"table\": 3}", "{\"table\": \"mnist\", \"title\": \"\"}"})
     EXPECT_THAT([&] { parse_results(text, "some.json"); },

@@ -61,7 +61,7 @@ TEST(Trainer, LogsTheShareOfTheRateThatTheMachineHasAtThatLine) {
   setup.options.steps = 3;
   setup.options.log_every = 1;
   std::vector<double> rates = {40, 10, 160}, found;
-  setup.sgemm_gflops = [&rates, asked = 0]() mutable { return rates.at(asked++); };
+  setup.product_gflops = [&rates, asked = 0]() mutable { return rates.at(asked++); };
   setup.events.metrics = [&](const Metrics& metrics) {
     if (metrics.split == "train")
       found.push_back(value_of(metrics, "gflops") / value_of(metrics, "share_of_sgemm"));

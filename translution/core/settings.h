@@ -54,7 +54,8 @@ struct Setting {
   std::function<void(Options&, const Value&)> set;
   std::function<std::string(const Options&)> get;  ///< empty text: left to the default
   bool of_the_run = false;  ///< changes how a run goes, not what it learns; free when it goes on
-  std::string before = {};  ///< value in checkpoints from before the setting existed
+  std::string before = {};  ///< value where a checkpoint has no text of it: it is older, or `get`
+                            ///< gives none
   bool (*concerns)(const Options&) = nullptr;  ///< other options do not have it; null: all
 };
 
@@ -99,7 +100,7 @@ SettingTexts texts_of(const std::vector<SettingGroup<Options>>& groups, const Op
   return texts;
 }
 
-/// Values in checkpoints from before a setting existed, where they are known.
+/// Values of settings that a checkpoint has no text of, where they are known.
 template <typename Options>
 std::map<std::string, std::string> texts_before(const std::vector<SettingGroup<Options>>& groups) {
   std::map<std::string, std::string> texts;

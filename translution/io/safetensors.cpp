@@ -74,9 +74,14 @@ SafetensorsHeader read_header(InputFile& file, const std::string& where) {
 
 }  // namespace
 
-Safetensors load_safetensors(const std::string& path) {
+SafetensorsHeader load_safetensors_header(const std::string& path) {
   InputFile file(path);
-  ensure(file.size() <= usable_bytes(), path, ": has ", file.size(),
+  return read_header(file, path + ": ");
+}
+
+Safetensors load_safetensors(const std::string& path, const TensorConversion& convert) {
+  InputFile file(path);
+  ensure(convert || file.size() <= usable_bytes(), path, ": has ", file.size(),
          " bytes, and there is memory for ", usable_bytes(), "; choose a smaller model");
   const auto header = read_header(file, path + ": ");
   Safetensors result{{}, header.metadata};
@@ -84,7 +89,7 @@ Safetensors load_safetensors(const std::string& path) {
     const auto tensor = read_tensor(file, entry);
     ensure(entry.dtype != Dtype::boolean || holds_bools(tensor), path, ": tensor ",
            in_quotes(entry.name), " is BOOL and holds a byte other than 0 and 1");
-    result.tensors.emplace(entry.name, tensor);
+    result.tensors.emplace(entry.name, convert ? convert(entry.name, tensor) : tensor);
   }
   return result;
 }

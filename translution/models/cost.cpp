@@ -12,7 +12,7 @@
 namespace translution {
 namespace {
 
-constexpr double kBytes = 4;  // float32
+constexpr double kBytes = 4, kHalf = 2;  // float32, bfloat16
 
 // Bytes of a tensor of so many numbers: their own, or with the rest of the last page, since large
 // tensors take whole ones (ops/large.cpp).
@@ -53,7 +53,7 @@ LayerSize layer_size(const ModelOptions& o, int64_t layer) {
 // A table is multiplied once per pair, a matrix once per token (of the rows that are read).
 double parameter_flops(const ParameterSpec& spec, const LayerSize& size) {
   if (spec.shape.size() == 3) return 2 * size.pairs * product({spec.shape[1], spec.shape[2]});
-  if (spec.shape.size() != 2 || spec.fan_in == 0) return 0;
+  if (!spec.is_multiplied()) return 0;
   const bool of_queries = spec.name.rfind("query", 0) == 0 || spec.name == "value_up";
   return 2 * (of_queries ? size.queries : size.tokens) * product(spec.shape);
 }
@@ -129,9 +129,21 @@ double kept_bytes(const ModelOptions& o, int64_t layer, int64_t batch, TensorByt
     if (of_scores && spec.shape.size() == 3 && spec.shape[1] >= kWideChannels)
       width = static_cast<double>(spec.shape[2]);
   }
+  const double number = o.precision == Precision::bf16 ? kHalf / kBytes : 1;
   const double bytes =
-      tensor_bytes(2 * static_cast<double>(batch) * layer_size(o, layer).pairs * width);
+      tensor_bytes(2 * number * static_cast<double>(batch) * layer_size(o, layer).pairs * width);
   return bytes <= static_cast<double>(options.workspace()) ? bytes : 0;
+}
+
+// A matrix or table as products of bfloat16 read it: [k,n] and its transpose in tiles of 32x16
+// (kernels/bf16.h).
+double packed_bytes(const ParameterSpec& spec) {
+  const auto size = [](int64_t k, int64_t n) {
+    return static_cast<double>((k + 31) / 32 * 32) * static_cast<double>((n + 15) / 16 * 16);
+  };
+  const int64_t k = spec.shape.end()[-2], n = spec.shape.end()[-1];
+  const double matrices = product({spec.shape.begin(), spec.shape.end() - 2});
+  return kHalf * matrices * (size(k, n) + size(n, k));
 }
 
 // The accumulators of a layer with a matrix per offset. Features that are one tensor for queries
@@ -245,15 +257,20 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
     pages += paged.activations + kept_bytes(o, layer, batch, page_bytes);
     cost.accumulator_bytes = std::max(cost.accumulator_bytes, accumulator_bytes(o, layer, batch));
   }
-  for (const auto& spec : model_parameters(o)) {  // gradients
-    bare += bare_bytes(product(spec.shape));
+  double saved = 0;  // by matrices in bfloat16
+  for (const auto& spec : model_parameters(o)) {
+    bare += bare_bytes(product(spec.shape));  // gradients
     pages += page_bytes(product(spec.shape));
+    if (o.precision != Precision::bf16 || !spec.is_multiplied()) continue;
+    saved += (kBytes - kHalf) * product(spec.shape);
+    cost.packed_bytes += packed_bytes(spec);
   }
   cost.training_flops = 3 * cost.forward_flops;
   cost.weight_bytes = kBytes * static_cast<double>(cost.parameters);
-  cost.evaluation_bytes = cost.weight_bytes + ends + widest;
+  cost.evaluation_bytes = cost.weight_bytes - saved + ends + widest;
   cost.work_bytes = work + pages - bare;
-  cost.training_bytes = 3 * cost.weight_bytes + bare + cost.work_bytes + cost.accumulator_bytes;
+  cost.training_bytes =
+      3 * cost.weight_bytes + cost.packed_bytes + bare + cost.work_bytes + cost.accumulator_bytes;
   return cost;
 }
 

@@ -29,10 +29,11 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
                   image.size(2) == options.image_size[0] && image.size(3) == options.image_size[1],
               "ViT: wanted images [B, ", options.channels, ", ", options.image_size[0], ", ",
               options.image_size[1], "], got ", image.sizes());
-  const auto& weight = patch_embed->weight;
-  TORCH_CHECK(image.scalar_type() == weight.scalar_type() && image.device() == weight.device(),
+  // The bias has the type of features; the weight may be bfloat16 beside float32 (bf16_weights.h).
+  const auto& like = patch_embed->bias;
+  TORCH_CHECK(image.scalar_type() == like.scalar_type() && image.device() == like.device(),
               "ViT: the images are ", image.scalar_type(), " on ", image.device(),
-              ", the model is ", weight.scalar_type(), " on ", weight.device(),
+              ", the model is ", like.scalar_type(), " on ", like.device(),
               "; convert or move one of them");
   const int64_t B = image.size(0), P = options.patch_size;
   const int64_t rows = options.grid()[0], cols = options.grid()[1];

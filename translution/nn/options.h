@@ -59,6 +59,8 @@ struct ParameterSpec {
   bool per_slot = false;  ///< the first dimension counts the slots of the offset table
 
   int64_t count() const;  ///< numbers in it; refuses a product that overflows
+  /// Is it an operand of matrix products? Others are added or looked up.
+  bool is_multiplied() const { return shape.size() >= 2 && fan_in > 0; }
 };
 
 /// What AttentionImpl registers, without allocating it. Refuses options that make no sense.

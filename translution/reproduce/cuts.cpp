@@ -55,14 +55,17 @@ void add_length(const TrainOptions& whole, const Training& training, Cuts& cuts)
 }
 
 void add_settings(const TrainOptions& whole, const TrainOptions& train, Cuts& cuts) {
-  const auto theirs = texts_of(train_settings(), whole, Which::learned);
-  const auto ours = texts_of(train_settings(), train, Which::learned);
-  for (size_t s = 0; s < ours.size(); ++s) {
-    const auto& name = ours[s].first;
-    if (name == "steps" || name == "epochs" || name == "seed") continue;
-    if (ours[s].second != theirs[s].second)
-      cuts.texts.push_back(join(name, " ", ours[s].second, " instead of ", theirs[s].second));
-  }
+  for (const auto& group : train_settings())
+    for (const auto& setting : group.settings) {
+      const std::string name = setting.name;
+      if (setting.of_the_run || name == "steps" || name == "epochs" || name == "seed") continue;
+      const auto text = [&](const TrainOptions& options) {
+        const auto own = setting.get(options);
+        return own.empty() ? setting.before : own;
+      };
+      if (text(train) != text(whole))
+        cuts.texts.push_back(join(name, " ", text(train), " instead of ", text(whole)));
+    }
 }
 
 }  // namespace

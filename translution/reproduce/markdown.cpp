@@ -148,6 +148,10 @@ std::string trainings_table(const Results& results, bool details) {
 
 // -------------------------------------------------------------------------------- one step each
 
+std::string data_text(const StepResult& step) {
+  return step.precision == "float32" ? step.data : join(step.data, "; precision ", step.precision);
+}
+
 std::string steps_table(const Results& results, bool details) {
   if (results.steps.empty()) return "";
   const std::vector<std::string> titles = {"row",     "model",  "method", "parameters",
@@ -156,8 +160,8 @@ std::string steps_table(const Results& results, bool details) {
   std::vector<std::vector<std::string>> lines;
   for (const auto& step : results.steps)
     lines.push_back({std::to_string(step.number), step.model, method_text(step),
-                     grouped(step.parameters), grouped(step.batch), grouped(step.parts), step.data,
-                     fmt::format("{:.1f}", step.seconds),
+                     grouped(step.parameters), grouped(step.batch), grouped(step.parts),
+                     data_text(step), fmt::format("{:.1f}", step.seconds),
                      fmt::format("{:.2f}", step.peak_bytes / 1e9), step.commit, step.machine});
   return "One step of training:\n\n" + table_of(titles, lines, details);
 }

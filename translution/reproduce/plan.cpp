@@ -80,6 +80,7 @@ ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& 
   ModelOptions model = row.model;
   model.position = simplest(model.position);
   model.init = recipe.init;
+  model.precision = recipe.train.precision;
   if (!recipe.architecture.empty()) {
     const char* family = model.family == Family::gpt ? "gpt-" : "vit-";
     model.architecture = ModelOptions::named(family + recipe.architecture).architecture;
@@ -231,9 +232,13 @@ void check_data(const PaperTable& table, const DataOptions& data) {
 
 // -------------------------------------------------------------------------------- the forecast
 
-// How much of SGEMM a step of training reaches; docs/kernels.md has the measurements.
-double known_share(Method method) {
-  switch (method) {
+// How much of the machine's products a step of training reaches; docs/kernels.md has the
+// measurements. In bfloat16 the share depends on how much faster than float32 the processor
+// multiplies it: a rough figure for one with tiles.
+double known_share(const ModelOptions& model) {
+  if (model.precision == Precision::bf16)
+    return model.position.method == Method::translution ? 0.3 : 0.15;
+  switch (model.position.method) {
     case Method::translution:
       return 0.87;
     case Method::alpha_translution:
@@ -276,11 +281,11 @@ ReproducePlan make_plan(const PlanRequest& request, const DataFacts& facts) {
   return plan;
 }
 
-Forecast forecast(const Training& training, const DataFacts& facts, double sgemm, double share) {
+Forecast forecast(const Training& training, const DataFacts& facts, double rate, double share) {
   const auto& train = training.train;
   const auto cost =
       model_cost(training.model, (train.batch + train.accumulate - 1) / train.accumulate);
-  if (share == 0) share = known_share(training.model.position.method);
+  if (share == 0) share = known_share(training.model);
   const int64_t per_epoch =
       BatchOrder(facts.samples, training_order(train.batch, 0)).batches_per_epoch();
   const int64_t every = train.eval_every > 0 ? train.eval_every : per_epoch;
@@ -289,7 +294,7 @@ Forecast forecast(const Training& training, const DataFacts& facts, double sgemm
   const double flops =
       static_cast<double>(training.steps * train.batch) * cost.training_flops +
       evaluations * sets * static_cast<double>(facts.evaluated) * cost.forward_flops;
-  return {flops / (1e9 * sgemm * share), cost.training_bytes};
+  return {flops / (1e9 * rate * share), cost.training_bytes};
 }
 
 }  // namespace translution

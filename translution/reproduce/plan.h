@@ -70,8 +70,8 @@ struct Forecast {
   double seconds, bytes;
 };
 
-/// `sgemm` is the machine's rate in GFLOP/s; `share` how much of it training reaches, 0: what its
-/// method is known to reach.
-Forecast forecast(const Training& training, const DataFacts& facts, double sgemm, double share = 0);
+/// `rate` is that of the machine's products in the training's precision, in GFLOP/s; `share` how
+/// much of it training reaches, 0: what its method is known to reach.
+Forecast forecast(const Training& training, const DataFacts& facts, double rate, double share = 0);
 
 }  // namespace translution

@@ -52,8 +52,14 @@ double seconds_in(const std::vector<Metrics>& log, const Training& training) {
 RunResult run_result(const Training& training, const std::string& directory) {
   const auto log = log_of(directory);
   const auto record = read_run_record(directory);
-  RunResult run{training.name, 0, training.steps, 0, seconds_in(log, training), record.machine,
-                record.commit};
+  RunResult run{training.name,
+                0,
+                training.steps,
+                0,
+                seconds_in(log, training),
+                record.machine,
+                record.commit,
+                name_of(kPrecisions, training.train.precision)};
   for (const auto& moment : log) run.step = std::max(run.step, moment.step);
   run.seen = run.step * training.train.batch;
   if (training.model.family == Family::gpt) run.seen *= training.model.length;
@@ -150,7 +156,8 @@ bool same_row(const RowResult& a, const RowResult& b) {
 }
 
 bool same_step(const StepResult& a, const StepResult& b) {
-  return a.number == b.number && a.seed == b.seed && a.batch == b.batch;
+  return a.number == b.number && a.seed == b.seed && a.batch == b.batch &&
+         a.precision == b.precision;
 }
 
 // Puts the trainings that were further into a row that has begun them anew.
@@ -248,7 +255,8 @@ Results merge_results(const Results& older, const Results& fresh) {
     return std::tie(a.cuts, a.number, a.seed) < std::tie(b.cuts, b.number, b.seed);
   });
   std::sort(merged.steps.begin(), merged.steps.end(), [](const StepResult& a, const StepResult& b) {
-    return std::tie(a.number, a.seed, a.batch) < std::tie(b.number, b.seed, b.batch);
+    return std::tie(a.number, a.seed, a.batch, a.precision) <
+           std::tie(b.number, b.seed, b.batch, b.precision);
   });
   return merged;
 }

@@ -19,6 +19,7 @@ struct RunResult {
   int64_t seen = 0;             ///< images, or tokens
   double seconds = 0;           ///< of training, without evaluation
   std::string machine, commit;  ///< of the program that trained it last
+  std::string precision = "float32";
   bool finished() const { return step == steps; }
 };
 
@@ -53,12 +54,13 @@ struct StepResult : RowName {
   int64_t batch = 0, parts = 0;  ///< samples of the step, and in how many parts
   double seconds = 0, peak_bytes = 0, loss = 0;
   std::string data, command, machine, commit;
+  std::string precision = "float32";
 };
 
 struct Results {
   std::string table, title;
   std::vector<RowResult> rows = {};    ///< by cuts, number and seed
-  std::vector<StepResult> steps = {};  ///< by number, seed and batch
+  std::vector<StepResult> steps = {};  ///< by number, seed, batch and precision
 };
 
 /// What is cut of this row and not of all rows, as "1 of 20 passes; lr 0.001 instead of 0.0005".

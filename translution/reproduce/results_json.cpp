@@ -26,9 +26,9 @@ std::optional<Value> optional_at(const nlohmann::json& json, const char* key) {
 // ------------------------------------------------------------------------------------- write
 
 Json json_of(const RunResult& run) {
-  return {{"name", run.name},           {"step", run.step},    {"steps", run.steps},
-          {"finished", run.finished()}, {"seen", run.seen},    {"seconds", run.seconds},
-          {"machine", run.machine},     {"commit", run.commit}};
+  return {{"name", run.name},           {"step", run.step},     {"steps", run.steps},
+          {"finished", run.finished()}, {"seen", run.seen},     {"seconds", run.seconds},
+          {"machine", run.machine},     {"commit", run.commit}, {"precision", run.precision}};
 }
 
 Json json_of(const FigureResult& figure) {
@@ -60,7 +60,8 @@ Json json_of(const StepResult& step) {
                    {"loss", step.loss},
                    {"command", step.command},
                    {"machine", step.machine},
-                   {"commit", step.commit}});
+                   {"commit", step.commit},
+                   {"precision", step.precision}});
   return json;
 }
 
@@ -80,9 +81,12 @@ Json json_of(const RowResult& row) {
 
 // -------------------------------------------------------------------------------------- read
 
+// Results from before the choice do not say it.
+std::string precision_in(const nlohmann::json& json) { return json.value("precision", "float32"); }
+
 RunResult to_run(const nlohmann::json& json) {
-  return {json.at("name"),    json.at("step"),    json.at("steps"), json.at("seen"),
-          json.at("seconds"), json.at("machine"), json.at("commit")};
+  return {json.at("name"),    json.at("step"),    json.at("steps"),  json.at("seen"),
+          json.at("seconds"), json.at("machine"), json.at("commit"), precision_in(json)};
 }
 
 FigureResult to_figure(const nlohmann::json& json) {
@@ -101,9 +105,9 @@ RowName to_name(const nlohmann::json& json) {
 }
 
 StepResult to_step(const nlohmann::json& json) {
-  return {to_name(json),      json.at("parameters"), json.at("batch"), json.at("parts"),
-          json.at("seconds"), json.at("peak_bytes"), json.at("loss"),  json.at("data"),
-          json.at("command"), json.at("machine"),    json.at("commit")};
+  return {to_name(json),      json.at("parameters"), json.at("batch"),  json.at("parts"),
+          json.at("seconds"), json.at("peak_bytes"), json.at("loss"),   json.at("data"),
+          json.at("command"), json.at("machine"),    json.at("commit"), precision_in(json)};
 }
 
 RowResult to_row(const nlohmann::json& json) {

@@ -24,7 +24,8 @@ std::string processor() {
 }  // namespace
 
 void write_run_record(const std::string& directory, const RunRecord& record) {
-  const nlohmann::ordered_json json = {{"machine", record.machine}, {"commit", record.commit}};
+  const nlohmann::ordered_json json = {
+      {"machine", record.machine}, {"commit", record.commit}, {"precision", record.precision}};
   write_file_atomically(path_of(directory), json.dump(1) + "\n");
 }
 
@@ -33,7 +34,7 @@ RunRecord read_run_record(const std::string& directory) {
   if (!std::filesystem::exists(path)) return {};
   try {
     const auto json = nlohmann::json::parse(read_file(path));
-    return {json.at("machine"), json.at("commit")};
+    return {json.at("machine"), json.at("commit"), json.value("precision", RunRecord().precision)};
   } catch (const nlohmann::json::exception&) {
     throw std::runtime_error(path + ": wanted an object with machine and commit; remove the file");
   }

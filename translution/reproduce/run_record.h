@@ -7,6 +7,7 @@ namespace translution {
 /// Where and by what a run was trained; lies in its directory as run.json.
 struct RunRecord {
   std::string machine, commit;
+  std::string precision = "float32";  ///< of products; records from before the choice have none
 };
 
 void write_run_record(const std::string& directory, const RunRecord& record);

@@ -25,7 +25,7 @@ fs::path follow(const fs::path& path) {
   return error ? path : path.parent_path() / target;
 }
 
-fs::path find_checkpoint(const fs::path& path) {
+fs::path find_directory(const fs::path& path) {
   for (const char* link : {"checkpoints/last", "last"})
     if (fs::is_symlink(path / link)) return follow(path / link);
   ensure(fs::exists(path), path.string(),
@@ -42,28 +42,31 @@ Manifest read_manifest(const fs::path& checkpoint) {
   return locate_errors(path + ": ", [&] { return parse_manifest(text); });
 }
 
-NamedTensors load_checked(const std::string& path, const FileRecord& expected) {
+NamedTensors load_checked(const std::string& path, const FileRecord& expected,
+                          const TensorConversion& convert = {}) {
   const int64_t bytes = InputFile(path).size();
   ensure(bytes == expected.bytes, path, ": is damaged: has ", bytes, " bytes, the manifest says ",
          expected.bytes, "; use another checkpoint");
   const auto checksum = checksum_of_file(path);
   ensure(checksum == expected.checksum, path, ": is damaged: its checksum is ", checksum,
          ", the manifest says ", expected.checksum, "; use another checkpoint");
-  return load_safetensors(path).tensors;
+  return load_safetensors(path, convert).tensors;
 }
 
-Checkpoint load_weights_from(const fs::path& path, Manifest& manifest) {
-  manifest = read_manifest(path);
-  return {path,
+Checkpoint load_from(const FoundCheckpoint& found, const TensorConversion& convert = {}) {
+  const std::string file = found.path + "/model.safetensors";
+  const auto& manifest = found.manifest;
+  return {found.path,
           manifest.step,
           manifest.best,
-          {load_checked(path / "model.safetensors", manifest.model), {}, manifest.state}};
+          {load_checked(file, manifest.model, convert), {}, manifest.state}};
 }
 
-Checkpoint load_from(const fs::path& path) {
-  Manifest manifest;
-  auto checkpoint = load_weights_from(path, manifest);
-  checkpoint.content.optimizer = load_checked(path / "optimizer.safetensors", manifest.optimizer);
+Checkpoint load_all_from(const fs::path& path) {
+  const FoundCheckpoint found{path, read_manifest(path)};
+  auto checkpoint = load_from(found);
+  checkpoint.content.optimizer =
+      load_checked(path / "optimizer.safetensors", found.manifest.optimizer);
   return checkpoint;
 }
 
@@ -75,17 +78,23 @@ void require_finite(const Checkpoint& checkpoint) {
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
-  auto checkpoint = load_from(find_checkpoint(path));
+  auto checkpoint = load_all_from(find_directory(path));
   require_finite(checkpoint);
   return checkpoint;
 }
 
-Checkpoint load_weights(const std::string& path) {
-  Manifest manifest;
-  auto checkpoint = load_weights_from(find_checkpoint(path), manifest);
+FoundCheckpoint find_checkpoint(const std::string& path) {
+  const auto directory = find_directory(path);
+  return {directory, read_manifest(directory)};
+}
+
+Checkpoint load_weights(const FoundCheckpoint& found, const TensorConversion& convert) {
+  auto checkpoint = load_from(found, convert);
   require_finite(checkpoint);
   return checkpoint;
 }
+
+Checkpoint load_weights(const std::string& path) { return load_weights(find_checkpoint(path)); }
 
 NamedTensors load_model(const std::string& path) {
   if (fs::is_directory(path)) return load_weights(path).content.model;
@@ -94,13 +103,13 @@ NamedTensors load_model(const std::string& path) {
   return tensors;
 }
 
-Manifest load_manifest(const std::string& path) { return read_manifest(find_checkpoint(path)); }
+Manifest load_manifest(const std::string& path) { return find_checkpoint(path).manifest; }
 
 NewestWhole newest_whole(const std::string& directory) {
   NewestWhole result;
   for (const int64_t step : list_steps(directory)) {
     try {
-      result.checkpoint = load_from(fs::path(directory) / checkpoint_name(step));
+      result.checkpoint = load_all_from(fs::path(directory) / checkpoint_name(step));
       break;
     } catch (const std::runtime_error& error) {
       result.skipped.emplace_back(error.what());

@@ -35,6 +35,18 @@ Checkpoint load_checkpoint(const std::string& path);
 /// The same without the optimizer, which is twice as large as the model and only training needs.
 Checkpoint load_weights(const std::string& path);
 
+/// A checkpoint of which only the manifest was read.
+struct FoundCheckpoint {
+  std::string path;
+  Manifest manifest;
+};
+
+/// `path` as for load_checkpoint.
+FoundCheckpoint find_checkpoint(const std::string& path);
+
+/// Its weights; `convert` as for load_safetensors.
+Checkpoint load_weights(const FoundCheckpoint& found, const TensorConversion& convert = {});
+
 /// Only the tensors of the model, from any of these or from a .safetensors file; the latter is
 /// not compared with a manifest.
 NamedTensors load_model(const std::string& path);

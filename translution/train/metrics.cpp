@@ -130,6 +130,10 @@ const std::string& prepared(const std::string& directory, int64_t after, bool ev
 
 }  // namespace
 
+const char* share_metric(Precision precision) {
+  return precision == Precision::bf16 ? "share_of_bf16" : "share_of_sgemm";
+}
+
 MetricsLog::MetricsLog(const std::string& directory, int64_t after, bool evaluated)
     : jsonl_(jsonl_path(prepared(directory, after, evaluated))),
       csv_(csv_path(directory)),

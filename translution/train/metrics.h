@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "translution/core/precision.h"
 #include "translution/io/append.h"
 #include "translution/train/tensorboard.h"
 
@@ -18,6 +19,10 @@ struct Metrics {
   std::string split;  ///< "train", "static", "dynamic" or "val"
   std::vector<std::pair<std::string, double>> values;
 };
+
+/// The name in the log of the share that training reaches of the machine's matrix products in that
+/// precision: "share_of_sgemm" or "share_of_bf16".
+const char* share_metric(Precision precision);
 
 /// The log of a run, three times over in its directory: `metrics.jsonl` (one object per moment),
 /// `metrics.csv` (one line per value: step, epoch, split, name, value) and a TensorBoard file.

@@ -56,11 +56,24 @@ SettingGroup<TrainOptions> optimizer_group() {
             &TrainOptions::label_smoothing, 0.99)}};
 }
 
+// Empty for float32, so that trainings keep the names that they had before there was a choice.
+Setting<TrainOptions> precision_setting() {
+  Setting<TrainOptions> setting{
+      "precision", choices(kPrecisions), "precision of matrix products (float32)",
+      [](TrainOptions& o, const Value& v) { o.precision = v.one_of(kPrecisions); },
+      [](const TrainOptions& o) {
+        return o.precision == Precision::float32 ? "" : name_of(kPrecisions, o.precision);
+      }};
+  setting.before = name_of(kPrecisions, Precision::float32);
+  return setting;
+}
+
 SettingGroup<TrainOptions> run_group() {
   return {"Run",
           {{"seed", "N", "seed of weights, order, places and dropout (0)",
             [](TrainOptions& o, const Value& v) { o.seed = v.number(0, kMost); },
             [](const TrainOptions& o) { return std::to_string(o.seed); }},
+           precision_setting(),
            of_the_run(whole("log-every", "steps between lines of the log (20)",
                             &TrainOptions::log_every, 1)),
            of_the_run(whole("eval-every", "steps between evaluations; 0: after every epoch (0)",

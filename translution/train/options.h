@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "translution/core/precision.h"
 #include "translution/core/settings.h"
 
 namespace translution {
@@ -27,6 +28,7 @@ struct TrainOptions {
   double beta2 = 0.999;
   double clip = 1;  ///< of the gradients' global norm; 0: none
   double label_smoothing = 0;
+  Precision precision = Precision::float32;  ///< of products; weights are float32 in either
 
   uint64_t seed = 0;
   int64_t log_every = 20;  ///< steps

@@ -160,10 +160,17 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 void Trainer::tell_changes(const Checkpoint& checkpoint) const {
   const auto& saved = checkpoint.content.state;
   if (!setup_.events.message || !saved.contains("training")) return;
+  const auto now = object_of(training_texts(options_));
   std::string changes;
-  for (const auto& [name, text] : training_texts(options_))
-    if (const auto before = saved["training"].value(name, text); before != text)
-      changes += join(changes.empty() ? "" : ", ", name, " ", text, " (was ", before, ")");
+  for (const auto& group : train_settings())
+    for (const auto& setting : group.settings) {
+      if (setting.of_the_run) continue;
+      const auto text = now.value(setting.name, setting.before);
+      const auto before = saved["training"].value(setting.name, setting.before);
+      if (!text.empty() && !before.empty() && before != text)
+        changes +=
+            join(changes.empty() ? "" : ", ", setting.name, " ", text, " (was ", before, ")");
+    }
   if (!changes.empty()) setup_.events.message("resume with changed settings: " + changes);
 }
 
@@ -262,8 +269,8 @@ void Trainer::log_training(double norm) {
   else
     metrics.values.emplace_back("samples_per_s", samples);
   metrics.values.emplace_back("gflops", gflops);
-  if (setup_.sgemm_gflops)
-    metrics.values.emplace_back("share_of_sgemm", gflops / setup_.sgemm_gflops());
+  if (setup_.product_gflops)
+    metrics.values.emplace_back(share_metric(model.precision), gflops / setup_.product_gflops());
   metrics.values.emplace_back("input_share", waited_ / seconds_);
   metrics.values.emplace_back("resident_mib", resident_mib());
   tell(metrics);

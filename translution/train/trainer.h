@@ -41,9 +41,9 @@ class Trainer {
     SettingTexts config;  ///< model and data: kept in every checkpoint, compared on resuming
     /// Values of settings that older checkpoints do not have.
     std::map<std::string, std::string> before = {};
-    /// GFLOP/s of this machine now, for the share of it in the log, which asks at every line; may
-    /// be missing.
-    std::function<double()> sgemm_gflops = {};
+    /// GFLOP/s of matrix products in the model's precision on this machine now, for the share of it
+    /// in the log, which asks at every line; may be missing.
+    std::function<double()> product_gflops = {};
     TrainEvents events = {};
   };
   Trainer(Network& network, const DataSource& data, Setup setup);
