@@ -120,21 +120,11 @@ inline __m512i load_dot_first(const Bf16* x, int64_t count) {
   return load_columns(x, first_columns(count));
 }
 
-// out[i] = the sum of sums[i]: in each step, halves of two vectors are added into one.
 inline void add_across(const __m512 (&sums)[16], float* out) {
-  __m512 x[8], y[4];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i)  // quarters of i, i, i + 8, i + 8
-    x[i] = _mm512_add_ps(_mm512_shuffle_f32x4(sums[i], sums[i + 8], 0x44),
-                         _mm512_shuffle_f32x4(sums[i], sums[i + 8], 0xEE));
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i)  // quarters of i, i + 8, i + 4, i + 12
-    y[i] = _mm512_add_ps(_mm512_shuffle_f32x4(x[i], x[i + 4], 0x88),
-                         _mm512_shuffle_f32x4(x[i], x[i + 4], 0xDD));
-  const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(y[0], y[1]), _mm512_unpackhi_ps(y[0], y[1]));
-  const __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(y[2], y[3]), _mm512_unpackhi_ps(y[2], y[3]));
-  const __m512 s = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
-  _mm512_storeu_ps(out, _mm512_shuffle_f32x4(s, s, 0xD8));
+  Floats::Type parts[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) parts[i] = (Floats::Type)sums[i];
+  sum_sixteen(parts, out);
 }
 constexpr int64_t kDotSums = 16;
 

@@ -64,16 +64,20 @@ inline Floats::Type interleaved_sum_16(Floats::Type a, Floats::Type b) {
                                  31);
 }
 
-// Sixteen sums across vectors at once, as short_head_dots has them.
-inline void sixteen_dots(const Bf16* a, const Bf16* b, int64_t width, float* out) {
-  Floats::Type p[16];
-#pragma GCC unroll 16
-  for (int64_t k = 0; k < 16; ++k) p[k] = row_products(a + k * width, b + k * width, width);
+// out[k] = the sum across p[k], sixteen at once, as short_head_dots has them.
+inline void sum_sixteen(Floats::Type (&p)[16], float* out) {
 #pragma GCC unroll 4
   for (int64_t half = 8; half > 0; half /= 2)
 #pragma GCC unroll 8
     for (int64_t k = 0; k < half; ++k) p[k] = interleaved_sum_16(p[k], p[k + half]);
   Floats::store(out, p[0]);
+}
+
+inline void sixteen_dots(const Bf16* a, const Bf16* b, int64_t width, float* out) {
+  Floats::Type p[16];
+#pragma GCC unroll 16
+  for (int64_t k = 0; k < 16; ++k) p[k] = row_products(a + k * width, b + k * width, width);
+  sum_sixteen(p, out);
 }
 #endif
 
