@@ -106,5 +106,91 @@ TEST_P(Bf16Heads, HaveTheGradientOfValues) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Bf16Heads, ::testing::ValuesIn(kHeads));
 
+// The same with the rows last, where x [heads*width, rows] is packed.
+class Bf16RowsLast : public ::testing::TestWithParam<Heads> {
+ protected:
+  Bf16RowsLast()
+      : rows(GetParam().rows),
+        heads(GetParam().heads),
+        width(GetParam().width),
+        channels(heads * width),
+        stride(rows + 3),
+        x(channels, rows, 0, 1, Bf16Matrix::Kind::normal, random),
+        y(channels, rows, 0, 3, Bf16Matrix::Kind::normal, random),
+        x_packed(x.packed(channels)),
+        y_packed(y.packed(channels)),
+        weight(static_cast<size_t>(heads * stride)) {
+    std::normal_distribution<float> normal;
+    for (auto& number : weight) number = normal(random);
+  }
+
+  float weight_of(int64_t channel, int64_t row) const {
+    return weight[static_cast<size_t>(channel / width * stride + row)];
+  }
+
+  std::mt19937 random{13};
+  const int64_t rows, heads, width, channels, stride;
+  const Bf16Matrix x, y;
+  const std::vector<Bf16> x_packed, y_packed;
+  std::vector<float> weight;
+};
+
+TEST_P(Bf16RowsLast, HaveDotProducts) {
+  for (const Isa isa : available_isas()) {
+    std::vector<float> out(static_cast<size_t>(heads * stride), 7);
+    bf16_row_ops(isa).rows_last.dots(x_packed.data(), y_packed.data(), rows, heads, width, stride,
+                                     out.data());
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t r = 0; r < stride; ++r) {
+        double sum = 0, size = 0;
+        for (int64_t c = h * width; r < rows && c < (h + 1) * width; ++c)
+          sum += double{x.at(c, r)} * y.at(c, r), size += std::abs(double{x.at(c, r)} * y.at(c, r));
+        const float got = out[static_cast<size_t>(h * stride + r)];
+        EXPECT_NEAR(got, r < rows ? sum : 7, std::ldexp(size, -21)) << name_of(kIsas, isa);
+      }
+  }
+}
+
+TEST_P(Bf16RowsLast, AreScaledAndRoundedInBothOrders) {
+  const int64_t ld = (rows + 31) / 32 * 32;
+  for (const Isa isa : available_isas()) {
+    std::vector<Bf16> packed(x_packed.size(), Bf16{0});
+    std::vector<Bf16> matrix(static_cast<size_t>(channels * ld), Bf16{0});
+    bf16_row_ops(isa).rows_last.scale(weight.data(), x_packed.data(), rows, heads, width, stride,
+                                      packed.data(), matrix.data(), ld);
+    std::vector<float> unpacked(static_cast<size_t>(channels * rows));
+    bf16_row_ops(isa).unpack(packed.data(), (channels + 31) / 32 * kTileSize, channels, rows,
+                             unpacked.data(), rows);
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t r = 0; r < ld; ++r) {
+        const float got = value_of(matrix[static_cast<size_t>(c * ld + r)]);
+        const float expected = r < rows ? value_of(bf16_of(weight_of(c, r) * x.at(c, r))) : 0;
+        EXPECT_EQ(got, expected) << name_of(kIsas, isa) << " " << c << ", " << r;
+        if (r < rows) {
+          EXPECT_EQ(unpacked[static_cast<size_t>(c * rows + r)], expected);
+        }
+      }
+  }
+}
+
+TEST_P(Bf16RowsLast, AreAddedInFloat) {
+  for (const Isa isa : available_isas()) {
+    std::vector<float> out(static_cast<size_t>(channels * rows) + 1, 0.5f);
+    bf16_row_ops(isa).rows_last.add_scaled(weight.data(), x_packed.data(), rows, heads, width,
+                                           stride, out.data());
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t r = 0; r < rows; ++r) {
+        const double more = double{weight_of(c, r)} * x.at(c, r);
+        EXPECT_NEAR(out[static_cast<size_t>(c * rows + r)], 0.5 + more,
+                    std::ldexp(0.5 + std::abs(more), -23));
+      }
+    EXPECT_EQ(out.back(), 0.5f);
+  }
+}
+
+const Heads kRowsLast[] = {{16, 3, 8},  {64, 3, 8}, {17, 3, 7}, {33, 1, 1},
+                           {20, 2, 24}, {1, 5, 9},  {31, 3, 1}, {64, 1, 63}};
+INSTANTIATE_TEST_SUITE_P(Sizes, Bf16RowsLast, ::testing::ValuesIn(kRowsLast));
+
 }  // namespace
 }  // namespace translution::kernels

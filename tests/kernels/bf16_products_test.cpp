@@ -122,13 +122,13 @@ TEST(Bf16Products, AreRoundedInEmulatedTiles) {
     std::vector<float> sums(static_cast<size_t>(c.m * c.n));
     std::vector<Bf16> rounded(sums.size() + 1, Bf16{7});
     EmulatedTiles emulated;
-    Bf16Product product{c.m, c.n, c.k, operands.a.data(), operands.a.stride(), b.tiles,
-                        b.column_stride, sums.data(), c.n, false};
+    Bf16Product product{
+        c.m,         c.n, c.k,  operands.a.data(), operands.a.stride(), b.tiles, b.column_stride,
+        sums.data(), c.n, false};
     multiply_in_tiles(emulated, product, scratch.data(), bf16_row_ops(Isa::scalar).round);
     product.rounded = rounded.data();
     multiply_in_tiles(emulated, product, scratch.data(), bf16_row_ops(Isa::scalar).round);
-    for (size_t i = 0; i < sums.size(); ++i)
-      ASSERT_EQ(rounded[i].bits, bf16_of(sums[i]).bits) << i;
+    for (size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(rounded[i].bits, bf16_of(sums[i]).bits) << i;
     EXPECT_EQ(rounded.back().bits, 7);
   }
 }

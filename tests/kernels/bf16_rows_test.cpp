@@ -152,6 +152,36 @@ TEST(Bf16Packing, PutsPairsOfRowsIntoTiles) {
     }
 }
 
+// A matrix that is packed band by band, as the optimizer does it, is the matrix packed at once.
+TEST(Bf16Packing, MayBeDoneInBands) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (const auto& [k, n] : {std::pair<int64_t, int64_t>{192, 192}, {97, 26}, {26, 97}, {33, 1}}) {
+    std::vector<float> w(static_cast<size_t>(k * n));
+    for (auto& number : w) number = normal(random);
+    std::vector<Bf16> halves(w.size());
+    bf16_row_ops().round(w.data(), k * n, halves.data());
+    for (const bool transposed : {false, true})
+      for (const int64_t band : {32, 64}) {
+        const auto size = static_cast<size_t>(transposed ? packed_size(n, k) : packed_size(k, n));
+        std::vector<Bf16> at_once(size), in_bands(size, Bf16{7}), from_halves(size, Bf16{7});
+        if (transposed)
+          bf16_row_ops().pack_transposed(w.data(), n, n, k, at_once.data());
+        else
+          bf16_row_ops().pack(w.data(), n, k, n, at_once.data());
+        for (int64_t row = 0; row < k; row += band) {
+          const int64_t count = std::min(band, k - row);
+          pack_band(w.data(), row, count, k, n, transposed, in_bands.data());
+          pack_band(halves.data(), row, count, k, n, transposed, from_halves.data());
+        }
+        for (size_t i = 0; i < size; ++i) {
+          ASSERT_EQ(in_bands[i].bits, at_once[i].bits) << k << "x" << n << ", " << i;
+          ASSERT_EQ(from_halves[i].bits, at_once[i].bits) << k << "x" << n << ", " << i;
+        }
+      }
+  }
+}
+
 TEST(Bf16Packing, IsUndoneByUnpacking) {
   for (const Isa isa : available_isas())
     for (const Shape& shape : kShapes) {

@@ -8,9 +8,9 @@
 
 #include "tests/models/tiny_models.h"
 #include "tests/nn/positions.h"
-#include "translution/ops/implementation.h"
 #include "tests/support/filled.h"
 #include "translution/models/generate.h"
+#include "translution/ops/implementation.h"
 
 namespace translution::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "tests/ops/precision_cases.h"
-#include "translution/ops/implementation.h"
 #include "tests/support/layouts.h"
 #include "tests/support/thread_count.h"
+#include "translution/ops/implementation.h"
 
 namespace translution::testing {
 namespace {

@@ -7,8 +7,8 @@ namespace translution {
 /// In which numbers matrices are multiplied.
 enum class Precision {
   float32,
-  /// Operands of products are rounded to bfloat16. Sums, scores, softmax, norms, the loss, gradients
-  /// of weights and the optimizer stay in float32.
+  /// Operands of products are rounded to bfloat16. Sums, scores, softmax, norms, the loss,
+  /// gradients of weights and the optimizer stay in float32.
   bf16,
 };
 

@@ -113,7 +113,8 @@ class Bf16Products::Machine {
 
   void multiply(const Bf16Product& p) {
 #ifdef TRANSLUTION_X86
-    if (isa_ == Isa::amx) return multiply_amx(p, tails_.with(tile_scratch_size(p.m, p.k)), ops_.round);
+    if (isa_ == Isa::amx)
+      return multiply_amx(p, tails_.with(tile_scratch_size(p.m, p.k)), ops_.round);
     if (isa_ == Isa::avx512_bf16) return multiply_avx512_bf16(p);
 #endif
     multiply_widened(p);
@@ -122,13 +123,12 @@ class Bf16Products::Machine {
   // Rounded on the way out where the whole sum is there at once, else from a block in float32.
   void multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c) {
     if (!is_plain() && b.k <= kMostDepth)
-      return multiply(
-          {m, b.n, b.k, a, lda, b.tiles, b.column_stride, nullptr, b.n, false, c});
+      return multiply({m, b.n, b.k, a, lda, b.tiles, b.column_stride, nullptr, b.n, false, c});
     float* const sums = sums_.with(m * b.n);
     in_blocks(b.k, kMostDepth, [&](int64_t first, int64_t depth) {
       const PackedMatrix part = b.rows(first, depth);
-      multiply({m, b.n, depth, a + first, lda, part.tiles, part.column_stride, sums, b.n,
-                first > 0});
+      multiply(
+          {m, b.n, depth, a + first, lda, part.tiles, part.column_stride, sums, b.n, first > 0});
     });
     ops_.round(sums, m * b.n, c);
   }

@@ -163,8 +163,8 @@ class Bf16Products {
   /// C [m, b.n] = A [m, b.k] B, added to what C holds if `accumulate`.
   void multiply(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, bool accumulate,
                 float* c, int64_t ldc);
-  /// Are only whole tiles multiplied? Then operands with zeros up to a multiple of kTileDepth save a
-  /// copy.
+  /// Are only whole tiles multiplied? Then operands with zeros up to a multiple of kTileDepth save
+  /// a copy.
   bool whole_tiles() const { return isa_ == Isa::amx; }
   /// The same rounded, [m, b.n] with rows b.n apart: written as it leaves the registers.
   void multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c);

@@ -1,7 +1,8 @@
 #pragma once
 
-// What is done with one number for each row and head where rows are last and packed: vectors are full
-// of samples, however narrow a head is. A row of a tile has two channels, of one head or of two.
+// What is done with one number for each row and head where rows are last and packed: vectors are
+// full of samples, however narrow a head is. A row of a tile has two channels, of one head or of
+// two.
 
 #include "translution/kernels/bf16_vectors-inl.h"
 
@@ -63,7 +64,8 @@ void bf16_last_dots(const Bf16* a, const Bf16* b, int64_t rows, int64_t heads, i
         sum = add_two(sum, left + c / 2 * kTileDepth, right + c / 2 * kTileDepth);
       carried = Vector<float>::Type{};
       if (c < (h + 1) * width) {
-        const auto x = load_two(left + c / 2 * kTileDepth), y = load_two(right + c / 2 * kTileDepth);
+        const auto x = load_two(left + c / 2 * kTileDepth),
+                   y = load_two(right + c / 2 * kTileDepth);
         sum += x.even * y.even;
         carried = x.odd * y.odd;
       }

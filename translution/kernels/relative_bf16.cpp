@@ -78,9 +78,8 @@ void Bf16RelativePasses::add_gradient(const Bf16Side& side, const SideGradient<f
                                       const Bf16* d) {
   const int64_t C = side.channels, E = side.width;
   if (grad.dtable != nullptr) {
-    products_.weight_gradient(count_of(tokens) * sizes_.batch, C, E,
-                              features(side, tokens), C, d, E, grad.written[slot] != 0,
-                              grad.dtable + slot * C * E, E);
+    products_.weight_gradient(count_of(tokens) * sizes_.batch, C, E, features(side, tokens), C, d,
+                              E, grad.written[slot] != 0, grad.dtable + slot * C * E, E);
     grad.written[slot] = 1;
   }
   if (grad.dx != nullptr) add_feature_gradient(side, grad.dx, slot, tokens, which, d);
@@ -100,8 +99,7 @@ void Bf16RelativePasses::add_feature_gradient(const Bf16Side& side, float* dx, i
     from = sums_.with(count * block);
     ops_.widen(d, count * block, from);
   }
-  for (int64_t t = 0; t < count; ++t)
-    floats_.add(from + t * block, block, dx + tokens[t] * block);
+  for (int64_t t = 0; t < count; ++t) floats_.add(from + t * block, block, dx + tokens[t] * block);
 }
 
 void Bf16RelativePasses::scores(int shard, const Bf16Side& q, const Bf16Side& k, Bf16* kept,
@@ -204,7 +202,8 @@ const Bf16* Bf16RelativePasses::scaled(const Chunk& chunk, const float* weights,
   float* const sums = chunk.matching ? nullptr : sums_.with(count * block);
   if (sums) std::fill_n(sums, count * block, 0.0f);
   for (const auto& pair : chunk.pairs) {
-    const auto [from, to] = to_keys ? std::pair{pair.query, pair.key} : std::pair{pair.key, pair.query};
+    const auto [from, to] =
+        to_keys ? std::pair{pair.query, pair.key} : std::pair{pair.key, pair.query};
     const float* const weight = weights + pair_at(chunk, pair);
     if (sums)
       ops_.heads.add_scaled(weight, x + from * block, B, H, D, sums + to * block);

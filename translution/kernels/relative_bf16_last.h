@@ -9,9 +9,10 @@
 
 namespace translution::kernels {
 
-/// One relative side with the samples last, for products of bfloat16. Features of a token are packed
-/// as [channels,B] and, for the gradient of a table, as [B,channels]. Tables are rows of bfloat16
-/// with zeros up to a multiple of kTileDepth; both are null where the encoding is x itself.
+/// One relative side with the samples last, for products of bfloat16. Features of a token are
+/// packed as [channels,B] and, for the gradient of a table, as [B,channels]. Tables are rows of
+/// bfloat16 with zeros up to a multiple of kTileDepth; both are null where the encoding is x
+/// itself.
 struct Bf16LastSide {
   const Bf16* x = nullptr;             ///< [tokens, packed size]
   const Bf16* x_turned = nullptr;      ///< [tokens, packed size]; null: not wanted

@@ -51,8 +51,7 @@ torch::Tensor GPTImpl::embed(const torch::Tensor& tokens) {
 }
 
 torch::Tensor GPTImpl::logits(const torch::Tensor& features) {
-  return multiply(head, head_norm ? normalise(head_norm, features) : features,
-                  options.precision);
+  return multiply(head, head_norm ? normalise(head_norm, features) : features, options.precision);
 }
 
 torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const torch::Tensor& rows) {

@@ -122,12 +122,14 @@ std::tuple<std::string, std::string, int64_t, bool, Tensors> layout_op(
   return {to_json(options), layout.pairs, layout.tokens, layout.shorter, tensors};
 }
 
-std::tuple<at::Tensor, at::Tensor> layer_op(
-    const at::Tensor& x, const std::string& names, at::TensorList weights,
-    const std::string& method, int64_t heads, const std::string& pairs, int64_t tokens,
-    bool shorter, const OptionalTensor& angles, const OptionalTensor& position_features,
-    at::IntArrayRef rows, double dropout, const std::string& mixing, bool map, int64_t workspace,
-    const std::string& precision) {
+std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::string& names,
+                                            at::TensorList weights, const std::string& method,
+                                            int64_t heads, const std::string& pairs, int64_t tokens,
+                                            bool shorter, const OptionalTensor& angles,
+                                            const OptionalTensor& position_features,
+                                            at::IntArrayRef rows, double dropout,
+                                            const std::string& mixing, bool map, int64_t workspace,
+                                            const std::string& precision) {
   const auto known = Value{"names", names}.words();
   TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
               "attention_layer: wanted a name for each weight, and a matrix first; got '", names,

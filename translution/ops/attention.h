@@ -50,7 +50,7 @@ struct AttentionResult {
   at::Tensor relative_out;  ///< [B,Nq,S]; empty where there is no relative value
   /// [B,H,Nq,N]: a_ij, before gate and dropout; carries no gradient. Float32 beside bfloat16.
   at::Tensor attention;
-  at::Tensor kept = {};     ///< encoded queries and keys for backward; empty where none were kept
+  at::Tensor kept = {};  ///< encoded queries and keys for backward; empty where none were kept
 };
 
 /// The registered op `translution::attention`: checks, then the implementation for the device.

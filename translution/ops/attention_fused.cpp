@@ -31,8 +31,8 @@ AttentionResult forward(const FusedCall& call, int64_t kept_count) {
   const FusedVectors<T> vectors(call);
   const FusedSoftmax<T> softmax(call);
   AttentionResult result;
-  result.kept = large_empty(
-      {kept_count}, call.bf16 ? call.options.dtype(at::kBFloat16) : call.options);
+  result.kept =
+      large_empty({kept_count}, call.bf16 ? call.options.dtype(at::kBFloat16) : call.options);
   auto scores = content.scores();  // [B,H,Nq,N]; undefined without content
   if (call.pairwise) {
     auto lanes = relative.scores(result.kept);
@@ -96,8 +96,8 @@ TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
 }
 
 // Can the kernels compute these terms? Float, double or bfloat16; relative sides with features
-// without bias, gate or vectors beside them, and vectors of keys and values where rel_q has no table
-// of its own. That is all that the methods ask for.
+// without bias, gate or vectors beside them, and vectors of keys and values where rel_q has no
+// table of its own. That is all that the methods ask for.
 bool is_fused(const AttentionTerms& terms, const AttentionCall& call) {
   if (!fused_enabled() || is_vectors(terms.table_q)) return false;
   const bool vectors = is_vectors(terms.table_k) || is_vectors(terms.table_v);

@@ -221,9 +221,8 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
     if (wants(kQ))
       grads[kQ] = join_heads(at::matmul(factor, context.heads_of(terms.k))).mul_(call.scale);
     if (wants(kK))
-      grads[kK] =
-          join_heads(at::matmul(factor.transpose(-1, -2), context.heads_of(terms.q)))
-              .mul_(call.scale);
+      grads[kK] = join_heads(at::matmul(factor.transpose(-1, -2), context.heads_of(terms.q)))
+                      .mul_(call.scale);
   }
   if (terms.bias.defined() && wants(kBias))
     grads[kBias] = sum_by_slot(context, d_scores, terms.bias);
@@ -243,9 +242,8 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
 
 AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
                                    const AttentionSizes& size) {
-  return compute_in_float32(terms, call, [&](const auto& t, const auto& c) {
-    return forward(t, c, size);
-  });
+  return compute_in_float32(terms, call,
+                            [&](const auto& t, const auto& c) { return forward(t, c, size); });
 }
 
 TermGradients attention_backward_portable(const OutputGradients& d, const AttentionTerms& terms,

@@ -27,8 +27,9 @@ class Checker {
       first_ = t, first_name_ = name;
       return;
     }
-    TORCH_CHECK(mixed || t.scalar_type() == first_.scalar_type(), op_, ": ", name, " is ", t.scalar_type(),
-                " but ", first_name_, " is ", first_.scalar_type(), "; convert one of them");
+    TORCH_CHECK(mixed || t.scalar_type() == first_.scalar_type(), op_, ": ", name, " is ",
+                t.scalar_type(), " but ", first_name_, " is ", first_.scalar_type(),
+                "; convert one of them");
     TORCH_CHECK(t.device() == first_.device(), op_, ": ", name, " is on ", t.device(), " but ",
                 first_name_, " is on ", first_.device(), "; move one of them");
   }

@@ -37,9 +37,9 @@ at::Tensor rounded_tokens_first(const at::Tensor& x, int64_t parts) {
   at::parallel_for(0, parts * N, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       for (int64_t sample = 0; sample < b; ++sample)
-        kernels::bf16_row_ops().round(from + (row / N * b + sample) * given.stride(0) +
-                                          row % N * given.stride(1),
-                                      C, to + (row * b + sample) * C);
+        kernels::bf16_row_ops().round(
+            from + (row / N * b + sample) * given.stride(0) + row % N * given.stride(1), C,
+            to + (row * b + sample) * C);
   });
   return out;
 }
@@ -53,8 +53,8 @@ at::Tensor packed_tokens(const at::Tensor& x, int64_t parts, bool batch_last) {
   const auto& ops = kernels::bf16_row_ops();
   at::parallel_for(0, parts * N, 1, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
-      const float* const rows = data<float>(given) + token / N * b * given.stride(0) +
-                                token % N * given.stride(1);
+      const float* const rows =
+          data<float>(given) + token / N * b * given.stride(0) + token % N * given.stride(1);
       auto* const to = data<kernels::Bf16>(out) + token * size;
       if (batch_last)
         ops.pack_transposed(rows, given.stride(0), C, b, to);
@@ -68,7 +68,8 @@ at::Tensor packed_tokens(const at::Tensor& x, int64_t parts, bool batch_last) {
 // Rows of matrices [M,rows,columns] as bfloat16, with zeros up to whole tiles.
 at::Tensor padded_rows(const at::Tensor& matrices) {
   const int64_t columns = matrices.size(2);
-  const int64_t padding = (kernels::kTileDepth - columns % kernels::kTileDepth) % kernels::kTileDepth;
+  const int64_t padding =
+      (kernels::kTileDepth - columns % kernels::kTileDepth) % kernels::kTileDepth;
   return at::constant_pad_nd(to_bf16(matrices), {0, padding}).contiguous();
 }
 
@@ -153,14 +154,15 @@ typename FusedRelative<Passes>::Side FusedRelative<Passes>::side(const Features&
 
 // The lanes [Nq,N,B,H] or [Nq,N,H,B] from the first sample of a part on.
 template <typename Passes>
-typename FusedRelative<Passes>::T* FusedRelative<Passes>::lanes_of(const at::Tensor& lanes, int64_t part) const {
+typename FusedRelative<Passes>::T* FusedRelative<Passes>::lanes_of(const at::Tensor& lanes,
+                                                                   int64_t part) const {
   const int64_t sample = part * (call_.batch / plan_->counts.parts);
   return data<T>(lanes) + sample * (call_.batch_last ? 1 : call_.heads);
 }
 
 template <typename Passes>
 typename FusedRelative<Passes>::Row* FusedRelative<Passes>::kept_of(const at::Tensor& kept,
-                                                                   int64_t part) const {
+                                                                    int64_t part) const {
   Row* const first = data<Row>(kept);
   return first ? first + part * (kept.numel() / plan_->counts.parts) : nullptr;
 }
@@ -175,7 +177,9 @@ at::Tensor FusedRelative<Passes>::new_sums(int64_t tokens, int64_t channels) con
 }
 
 template <typename Passes>
-typename FusedRelative<Passes>::T* FusedRelative<Passes>::sum_of(const at::Tensor& sums, const Piece& piece, bool clear) const {
+typename FusedRelative<Passes>::T* FusedRelative<Passes>::sum_of(const at::Tensor& sums,
+                                                                 const Piece& piece,
+                                                                 bool clear) const {
   T* const sum = data<T>(sums) + piece.sum * sums.stride(1);
   if (clear) std::fill_n(sum, sums.stride(1), T(0));
   return sum;
@@ -261,9 +265,7 @@ struct FusedRelative<Passes>::Gradient {
         term(term),
         sum(joined ? *joined : own),
         first(joined ? !joined->defined() : relative.call_.wants(term)) {
-    if (first)
-      (joined ? *joined : own) =
-          relative.new_sums(features.tokens, features.channels);
+    if (first) (joined ? *joined : own) = relative.new_sums(features.tokens, features.channels);
     const auto& matrices = table.matrices;
     if (relative.call_.wants(term + 1) && matrices.defined()) {
       dtable = large_empty(matrices.sizes(), relative.call_.options);
@@ -285,8 +287,8 @@ struct FusedRelative<Passes>::Gradient {
 };
 
 template <typename Passes>
-at::Tensor FusedRelative<Passes>::values_backward(const at::Tensor& weights, const at::Tensor& d_out,
-                                             TermGradients& grads) {
+at::Tensor FusedRelative<Passes>::values_backward(const at::Tensor& weights,
+                                                  const at::Tensor& d_out, TermGradients& grads) {
   auto d_lanes = call_.new_lanes();
   if (!rel_v_.x.defined()) return d_lanes.zero_();
   Gradient dv(*this, rel_v_, table_v_, kRelV, call_.needs & kJoinV ? &joined_ : nullptr);
@@ -306,7 +308,7 @@ at::Tensor FusedRelative<Passes>::values_backward(const at::Tensor& weights, con
 
 template <typename Passes>
 void FusedRelative<Passes>::scores_backward(const at::Tensor& d_scores, const at::Tensor& kept,
-                                       TermGradients& grads) {
+                                            TermGradients& grads) {
   if (rel_q_.x.defined()) {
     const bool joins = (call_.needs & (kJoinK | kJoinV)) != 0;
     Gradient dq(*this, rel_q_, table_q_, kRelQ, joins ? &joined_ : nullptr);

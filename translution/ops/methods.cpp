@@ -294,8 +294,7 @@ at::Tensor translution_op(const at::Tensor& x, const at::Tensor& q, const at::Te
                           const at::Tensor& v, const std::string& pairs, int64_t heads,
                           at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
                           const OptionalTensor& angles, const std::string& precision) {
-  return translution(x, {q, k, v},
-                     to_call(x, pairs, heads, grid, rows, dropout, angles, precision))
+  return translution(x, {q, k, v}, to_call(x, pairs, heads, grid, rows, dropout, angles, precision))
       .out;
 }
 
@@ -303,8 +302,8 @@ at::Tensor alpha_translution_op(const at::Tensor& x, const OptionalTensorList& s
                                 const OptionalTensorList& down, const OptionalTensorList& table,
                                 const OptionalTensor& up, const std::string& pairs, int64_t heads,
                                 const std::string& mixing, at::IntArrayRef grid,
-                                at::IntArrayRef rows, double dropout,
-                                const OptionalTensor& angles, const std::string& precision) {
+                                at::IntArrayRef rows, double dropout, const OptionalTensor& angles,
+                                const std::string& precision) {
   return alpha_translution(x,
                            {to_roles("shared", shared), to_roles("down", down),
                             to_roles("table", table), value_or_undefined(up)},

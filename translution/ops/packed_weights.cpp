@@ -65,7 +65,9 @@ Key key_of(const at::Tensor& weight) {
   return {weight.storage().unsafeGetStorageImpl(), weight.storage_offset(), weight.sizes().vec()};
 }
 
-int64_t version_of(const at::Tensor& weight) { return weight.is_inference() ? 0 : weight._version(); }
+int64_t version_of(const at::Tensor& weight) {
+  return weight.is_inference() ? 0 : weight._version();
+}
 
 uint64_t digest_of(const at::Tensor& weight) {
   const auto* numbers = weight.data_ptr<float>();

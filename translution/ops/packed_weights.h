@@ -9,8 +9,8 @@ namespace translution {
 ///
 /// A copy is made when it is first asked for and found again until the parameter is written to. A
 /// write is noticed by the tensor's version or, if it went past that (`.data`, a raw pointer), by
-/// the numbers themselves when `forward` asks: all of them up to 4 MB, and one of each row of larger
-/// tables, where a write to a few numbers can be missed until the next step of an optimizer.
+/// the numbers themselves when `forward` asks: all of them up to 4 MB, and one of each row of
+/// larger tables, where a write to a few numbers can be missed until the next step of an optimizer.
 /// Thread-safe.
 ///
 /// Undefined for what is no contiguous float32 parameter on the CPU: that is packed in each call.

@@ -147,8 +147,7 @@ Tensors project_backward(const OptionalTensorList& d_list, const at::Tensor& x,
     d.push_back(given.defined() ? operand(as_rows(given), bf16) : given);
   }
   if (needs & kNeedsInput)
-    grads[0] =
-        input_gradient(d, weights, transposed, bf16).to(x.scalar_type()).view(x.sizes());
+    grads[0] = input_gradient(d, weights, transposed, bf16).to(x.scalar_type()).view(x.sizes());
   const auto rows = needs & ~kNeedsInput ? operand(as_rows(x), bf16) : at::Tensor();
   for (size_t w = 0; w < weights.size(); ++w)
     if ((needs & needs_weight(w)) && d[w].defined())
@@ -224,15 +223,16 @@ class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
     int64_t needs = ctx->needs_input_grad(0) ? kNeedsInput : 0;
     for (size_t w = 0; w < weights.size(); ++w)
       if (d[w].defined() && ctx->needs_input_grad(1 + w)) needs |= needs_weight(w);
-    const auto found = call_project_backward(d_list, saved[0], weights,
-                                             ctx->saved_data["transposed"].toBool(), needs,
-                                             ctx->saved_data["precision"].toStringRef());
+    const auto found =
+        call_project_backward(d_list, saved[0], weights, ctx->saved_data["transposed"].toBool(),
+                              needs, ctx->saved_data["precision"].toStringRef());
     if (needs & kNeedsInput) grads[0] = found[0];
     for (size_t w = 0; w < weights.size(); ++w)
       if (needs & needs_weight(w)) grads[1 + w] = found[1 + w];
     for (size_t b = 0; b < biases; ++b)
       if (d[b].defined() && ctx->needs_input_grad(1 + weights.size() + b))
-        grads[1 + weights.size() + b] = sum_first(as_rows(d[b].scalar_type() == at::kBFloat16 ? d[b].to(at::kFloat) : d[b]));
+        grads[1 + weights.size() + b] =
+            sum_first(as_rows(d[b].scalar_type() == at::kBFloat16 ? d[b].to(at::kFloat) : d[b]));
     return grads;
   }
 };
@@ -244,8 +244,8 @@ Tensors project_autograd(const at::Tensor& x, at::TensorList weights, at::Tensor
 
 }  // namespace
 
-Tensors project(const at::Tensor& x, const Tensors& weights, const Tensors& biases,
-                bool transposed, Precision precision) {
+Tensors project(const at::Tensor& x, const Tensors& weights, const Tensors& biases, bool transposed,
+                Precision precision) {
   // The dispatcher knows no undefined tensors.
   TORCH_CHECK(x.defined(), kProject, ": x [..., in] is missing");
   for (const auto& tensors : {weights, biases})

@@ -21,8 +21,7 @@ namespace translution {
 /// number of threads: 1.4 times as fast as LibTorch's, which OpenBLAS multiplies. Elsewhere plain
 /// LibTorch.
 std::vector<at::Tensor> project(const at::Tensor& x, const std::vector<at::Tensor>& weights,
-                                const std::vector<at::Tensor>& biases = {},
-                                bool transposed = false,
+                                const std::vector<at::Tensor>& biases = {}, bool transposed = false,
                                 Precision precision = Precision::float32);
 
 /// Gradients of x and weight from that of x times weight [in,out], for ops that project in their

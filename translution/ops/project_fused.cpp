@@ -109,11 +109,10 @@ struct Right<Bf16> {
                         kernels::PackedMatrix(numbers<Bf16>(tiles), in, out).columns(first, count),
                         beta != 0, to + first, out);
     else  // few rows, from where it lies
-      products.multiply(
-          rows, x, in,
-          kernels::RowMatrix{numbers<Bf16>(matrix) + first * (transpose ? in : 1),
-                             matrix.size(1), in, count, transpose},
-          beta != 0, to + first, out);
+      products.multiply(rows, x, in,
+                        kernels::RowMatrix{numbers<Bf16>(matrix) + first * (transpose ? in : 1),
+                                           matrix.size(1), in, count, transpose},
+                        beta != 0, to + first, out);
   }
 
   bool transpose;

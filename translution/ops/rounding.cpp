@@ -30,8 +30,6 @@ at::Tensor to_bf16(const at::Tensor& x) {
   return out;
 }
 
-at::Tensor rounded(const at::Tensor& x) {
-  return x.defined() ? to_bf16(x).to(at::kFloat) : x;
-}
+at::Tensor rounded(const at::Tensor& x) { return x.defined() ? to_bf16(x).to(at::kFloat) : x; }
 
 }  // namespace translution
