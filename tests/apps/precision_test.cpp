@@ -85,7 +85,7 @@ TEST_F(PrecisionOption, MayChangeWhenARunIsResumedAndSaysSo) {
 
 TEST_F(PrecisionOption, ResumedRunHasTheBitsOfAnUndisturbedOne) {
   train_in_bf16("whole");
-  train("parts", "--precision bf16 --steps 2 --threads 1");
+  train("parts", "--precision bf16 --steps 2 --threads 2");
   train("parts", "--precision bf16 --steps 4 --threads 1 --resume auto");
   EXPECT_EQ(weights_of(path("parts")), weights_of(path("whole")));
 }
