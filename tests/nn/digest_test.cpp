@@ -198,7 +198,9 @@ TEST(LayerNumbers, OfKernelsInBf16AgreeWithThePortableImplementationToRounding) 
     Subject subject(c);
     const auto results = subject.run();
     for (const auto& [quantity, expected] : portable_results(subject))
-      EXPECT_LE(error(results.at(quantity), expected), 0.02) << quantity;
+      // The gradient of a key's bias is 0 but for rounding, of which each has its own.
+      EXPECT_LE(error(results.at(quantity), expected), quantity == "d key_bias" ? 0.2 : 0.02)
+          << quantity;
   }
 }
 
