@@ -15,14 +15,15 @@ namespace {
 constexpr int64_t kLongest = 9, kChannels = 6;
 constexpr int kRepeats = 20;
 
-Attention shared_layer(const Position& position) {
+Attention shared_layer(const Position& position, Precision precision) {
   torch::manual_seed(kSeed);
   Attention layer(AttentionOptions(kChannels)
                       .heads(3)
                       .dim_head(4)
                       .grid({kLongest})
                       .causal(true)
-                      .position(position));
+                      .position(position)
+                      .precision(precision));
   layer->eval();
   return layer;
 }
@@ -59,10 +60,10 @@ int wrong_answers(Attention& layer, const std::vector<at::Tensor>& inputs,
   return wrong;
 }
 
-TEST(SharedLayer, GivesEveryThreadItsOwnAnswer) {
+void expect_own_answers(Precision precision) {
   const auto inputs = inputs_of_all_lengths();
   for (const auto& [name, position] : every_method()) {
-    auto layer = shared_layer(position);
+    auto layer = shared_layer(position, precision);
     std::vector<at::Tensor> expected;
     {
       const torch::NoGradGuard no_grad;
@@ -73,6 +74,10 @@ TEST(SharedLayer, GivesEveryThreadItsOwnAnswer) {
           << name << ", " << threads << " threads";
   }
 }
+
+TEST(SharedLayer, GivesEveryThreadItsOwnAnswer) { expect_own_answers(Precision::float32); }
+
+TEST(SharedLayer, GivesEveryThreadItsOwnAnswerInBf16) { expect_own_answers(Precision::bf16); }
 
 }  // namespace
 }  // namespace translution

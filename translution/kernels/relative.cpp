@@ -55,12 +55,6 @@ SmallGemm<T>& RelativePasses<T>::small(int which, const Side<T>& side) {
   return *product;
 }
 
-template <typename T>
-int64_t RelativePasses<T>::pair_at(const Chunk& chunk, const Chunk::Pair& pair) const {
-  return (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * sizes_.samples *
-         sizes_.heads;
-}
-
 // The rows of the tokens as one matrix [tokens * B, channels]: in place where they are neighbours.
 template <typename T>
 const T* RelativePasses<T>::rows(const Side<T>& side, const std::vector<int64_t>& tokens,
@@ -163,7 +157,7 @@ void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T*
     const T* k_rows = encode(k, chunk.key_slot, chunk.keys, gather, k_out);
     for (const auto& pair : chunk.pairs)
       heads_.dots(q_rows + pair.query * B * E, k_rows + pair.key * B * E, B, H, E / H,
-                  sizes_.samples, scores + pair_at(chunk, pair));
+                  sizes_.samples, scores + pair_at(chunk, pair, sizes_));
   }
 }
 
@@ -176,8 +170,8 @@ void RelativePasses<T>::values(int shard, const Side<T>& v, const T* weights, T*
     const Chunk& chunk = plan_.chunks[c];
     const T* v_rows = encode(v, chunk.slot, chunk.keys, gather, space);
     for (const auto& pair : chunk.pairs)
-      heads_.add_scaled(weights + pair_at(chunk, pair), v_rows + pair.key * B * F, B, H, F / H,
-                        sizes_.samples, out + chunk.queries[pair.query] * B * F);
+      heads_.add_scaled(weights + pair_at(chunk, pair, sizes_), v_rows + pair.key * B * F, B, H,
+                        F / H, sizes_.samples, out + chunk.queries[pair.query] * B * F);
   }
 }
 
@@ -212,7 +206,7 @@ void RelativePasses<T>::wide_values_backward(const Chunk& chunk, const Side<T>& 
     gemm<T>(false, true, queries * B, C, D, d_rows + h * D, F, v.table + chunk.slot * C * F + h * D,
             F, 0, u, C);
     for (const auto& pair : chunk.pairs) {
-      const int64_t lanes = pair_at(chunk, pair) + h;
+      const int64_t lanes = pair_at(chunk, pair, sizes_) + h;
       ops_.dot_and_add(u + pair.query * B * C, x_rows + pair.key * B * C, weights + lanes, B, H, C,
                        d_weights + lanes, dv.dx ? dv.dx + chunk.keys[pair.key] * B * C : unwanted);
     }
@@ -234,7 +228,7 @@ void RelativePasses<T>::narrow_values_backward(const Chunk& chunk, const Side<T>
              room(kKey, plan_.max_keys * B * F));
   for (const auto& pair : chunk.pairs)
     heads_.dots(d_rows + pair.query * B * F, v_rows + pair.key * B * F, B, H, F / H, sizes_.samples,
-                d_weights + pair_at(chunk, pair));
+                d_weights + pair_at(chunk, pair, sizes_));
   add_gradient(v, dv, chunk.slot, chunk.keys, weighted(chunk, weights, d_rows, F));
 }
 
@@ -247,8 +241,8 @@ const T* RelativePasses<T>::weighted(const Chunk& chunk, const T* weights, const
   if (!chunk.matching) std::fill_n(sums, chunk.keys.size() * B * width, T(0));
   const auto combine = chunk.matching ? heads_.scale : heads_.add_scaled;
   for (const auto& pair : chunk.pairs)
-    combine(weights + pair_at(chunk, pair), d_rows + pair.query * B * width, B, H, width / H,
-            sizes_.samples, sums + pair.key * B * width);
+    combine(weights + pair_at(chunk, pair, sizes_), d_rows + pair.query * B * width, B, H,
+            width / H, sizes_.samples, sums + pair.key * B * width);
   return sums;
 }
 
@@ -276,7 +270,7 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
     }
     const auto scale = chunk.matching ? heads_.scale : heads_.add_scaled;
     for (const auto& pair : chunk.pairs) {
-      const T* ds = d_scores + pair_at(chunk, pair);
+      const T* ds = d_scores + pair_at(chunk, pair, sizes_);
       scale(ds, k_rows + pair.key * B * E, B, H, D, sizes_.samples, dq_rows + pair.query * B * E);
       scale(ds, q_rows + pair.query * B * E, B, H, D, sizes_.samples, dk_rows + pair.key * B * E);
     }

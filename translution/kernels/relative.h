@@ -37,6 +37,12 @@ struct Sizes {
   bool batch_last;
 };
 
+/// Where the scores of a pair begin among all [Nq,N,B,H] or [Nq,N,H,B].
+inline int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair, const Sizes& sizes) {
+  return (chunk.queries[pair.query] * sizes.tokens + chunk.keys[pair.key]) * sizes.samples *
+         sizes.heads;
+}
+
 /// Are these neighbours, in order?
 bool are_consecutive(const std::vector<int64_t>& tokens);
 
@@ -76,7 +82,6 @@ class RelativePasses {
   void narrow_values_backward(const Chunk& chunk, const Side<T>& v, const T* weights,
                               const T* d_rows, T* d_weights, const SideGradient<T>& dv);
   const T* weighted(const Chunk& chunk, const T* weights, const T* d_rows, int64_t width);
-  int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair) const;
   T* room(int which, int64_t count);
   SmallGemm<T>& small(int which, const Side<T>& side);
 

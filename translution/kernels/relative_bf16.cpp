@@ -15,11 +15,6 @@ int64_t count_of(const std::vector<int64_t>& tokens) { return static_cast<int64_
 Bf16RelativePasses::Bf16RelativePasses(const SlotPlan& plan, const Sizes& sizes)
     : plan_(plan), sizes_(sizes), ops_(bf16_row_ops()), floats_(row_ops<float>()) {}
 
-int64_t Bf16RelativePasses::pair_at(const Chunk& chunk, const Chunk::Pair& pair) const {
-  return (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * sizes_.samples *
-         sizes_.heads;
-}
-
 PackedMatrix Bf16RelativePasses::packed(const Bf16Side& side, int64_t slot, bool transposed,
                                         Packed& made) {
   const int64_t C = side.channels, E = side.width;
@@ -115,7 +110,7 @@ void Bf16RelativePasses::scores(int shard, const Bf16Side& q, const Bf16Side& k,
                                       to ? to + count_of(chunk.queries) * B * E : k_space);
     for (const auto& pair : chunk.pairs)
       ops_.heads.dots(q_rows + pair.query * B * E, k_rows + pair.key * B * E, B, H, E / H,
-                      scores + pair_at(chunk, pair));
+                      scores + pair_at(chunk, pair, sizes_));
   }
 }
 
@@ -126,8 +121,8 @@ void Bf16RelativePasses::values(int shard, const Bf16Side& v, const float* weigh
     const Chunk& chunk = plan_.chunks[c];
     const Bf16* const v_rows = encode(v, chunk.slot, chunk.keys, kQueries, space);
     for (const auto& pair : chunk.pairs)
-      ops_.heads.add_scaled(weights + pair_at(chunk, pair), v_rows + pair.key * B * F, B, H, F / H,
-                            out + chunk.queries[pair.query] * B * F);
+      ops_.heads.add_scaled(weights + pair_at(chunk, pair, sizes_), v_rows + pair.key * B * F, B, H,
+                            F / H, out + chunk.queries[pair.query] * B * F);
   }
 }
 
@@ -172,7 +167,7 @@ void Bf16RelativePasses::values_backward_by_head(const Chunk& chunk, const Bf16S
                          u, C);
       for (int64_t p = 0; p < pairs; ++p) {
         const auto& pair = chunk.pairs[(chunk.matching ? first : 0) + p];
-        const int64_t lanes = pair_at(chunk, pair) + h;
+        const int64_t lanes = pair_at(chunk, pair, sizes_) + h;
         ops_.dot_and_add(u + (pair.query - first) * B * C, x_rows + pair.key * B * C,
                          weights + lanes, B, H, C, d_weights + lanes,
                          dx ? dx + chunk.keys[pair.key] * B * C : unwanted);
@@ -189,7 +184,7 @@ void Bf16RelativePasses::values_backward_encoded(const Chunk& chunk, const Bf16S
       encode(v, chunk.slot, chunk.keys, kQueries, key_.with(plan_.max_keys * B * F));
   for (const auto& pair : chunk.pairs)
     ops_.heads.dots(d_rows + pair.query * B * F, v_rows + pair.key * B * F, B, H, F / H,
-                    d_weights + pair_at(chunk, pair));
+                    d_weights + pair_at(chunk, pair, sizes_));
 }
 
 // weight * x over the pairs: summed per key from rows of queries, or the other way round, then
@@ -204,7 +199,7 @@ const Bf16* Bf16RelativePasses::scaled(const Chunk& chunk, const float* weights,
   for (const auto& pair : chunk.pairs) {
     const auto [from, to] =
         to_keys ? std::pair{pair.query, pair.key} : std::pair{pair.key, pair.query};
-    const float* const weight = weights + pair_at(chunk, pair);
+    const float* const weight = weights + pair_at(chunk, pair, sizes_);
     if (sums)
       ops_.heads.add_scaled(weight, x + from * block, B, H, D, sums + to * block);
     else

@@ -69,7 +69,6 @@ class Bf16RelativePasses {
                                float* d_weights);
   const Bf16* scaled(const Chunk& chunk, const float* weights, const Bf16* x, bool to_keys,
                      int64_t width, Scratch<Bf16>& out);
-  int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair) const;
 
   const SlotPlan& plan_;
   const Sizes sizes_;

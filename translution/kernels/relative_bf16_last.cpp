@@ -14,11 +14,6 @@ int64_t padded(int64_t count) { return (count + kTileDepth - 1) / kTileDepth * k
 Bf16LastPasses::Bf16LastPasses(const SlotPlan& plan, const Sizes& sizes)
     : plan_(plan), sizes_(sizes), ops_(bf16_row_ops()), floats_(row_ops<float>()) {}
 
-int64_t Bf16LastPasses::pair_at(const Chunk& chunk, const Chunk::Pair& pair) const {
-  return (chunk.queries[pair.query] * sizes_.tokens + chunk.keys[pair.key]) * sizes_.samples *
-         sizes_.heads;
-}
-
 // Tiles are whole: what they have beyond k is 0 in both operands.
 int64_t Bf16LastPasses::depth(int64_t k) const { return products_.whole_tiles() ? padded(k) : k; }
 
@@ -61,7 +56,7 @@ void Bf16LastPasses::scale(const Chunk& chunk, const float* weights,
   if (sums) std::fill_n(sums, count * block, 0.0f);
   for (const auto& pair : chunk.pairs) {
     const int32_t from = to_keys ? pair.query : pair.key, to = to_keys ? pair.key : pair.query;
-    const float* const weight = weights + pair_at(chunk, pair);
+    const float* const weight = weights + pair_at(chunk, pair, sizes_);
     if (sums)
       ops_.rows_last.add_scaled(weight, x[from], B, H, D, sizes_.samples, sums + to * block);
     else
@@ -114,7 +109,7 @@ void Bf16LastPasses::scores(int shard, const Bf16LastSide& q, const Bf16LastSide
     encode(k, chunk.key_slot, chunk.keys, key_);
     for (const auto& pair : chunk.pairs)
       ops_.rows_last.dots(query_.of[pair.query], key_.of[pair.key], B, H, E / H, sizes_.samples,
-                          scores + pair_at(chunk, pair));
+                          scores + pair_at(chunk, pair, sizes_));
   }
 }
 
@@ -124,8 +119,8 @@ void Bf16LastPasses::values(int shard, const Bf16LastSide& v, const float* weigh
     const Chunk& chunk = plan_.chunks[c];
     encode(v, chunk.slot, chunk.keys, key_);
     for (const auto& pair : chunk.pairs)
-      ops_.rows_last.add_scaled(weights + pair_at(chunk, pair), key_.of[pair.key], B, H, F / H,
-                                sizes_.samples, out + chunk.queries[pair.query] * B * F);
+      ops_.rows_last.add_scaled(weights + pair_at(chunk, pair, sizes_), key_.of[pair.key], B, H,
+                                F / H, sizes_.samples, out + chunk.queries[pair.query] * B * F);
   }
 }
 
@@ -142,7 +137,7 @@ void Bf16LastPasses::values_backward(int shard, const Bf16LastSide& v, const flo
     encode(d_side, 0, chunk.queries, query_);
     for (const auto& pair : chunk.pairs)
       ops_.rows_last.dots(query_.of[pair.query], key_.of[pair.key], B, H, F / H, sizes_.samples,
-                          d_weights + pair_at(chunk, pair));
+                          d_weights + pair_at(chunk, pair, sizes_));
     if (!learns) continue;
     scale(chunk, weights, query_.of, /*to_keys=*/true, F, d_key_);
     add_gradient(v, dv, chunk.slot, chunk.keys, d_key_);

@@ -58,7 +58,6 @@ class Bf16LastPasses {
   void make_room(int64_t tokens, int64_t width, Scaled& out);
   void add_gradient(const Bf16LastSide& side, const SideGradient<float>& grad, int64_t slot,
                     const Tokens& tokens, Scaled& d);
-  int64_t pair_at(const Chunk& chunk, const Chunk::Pair& pair) const;
   int64_t depth(int64_t k) const;
 
   const SlotPlan& plan_;

@@ -139,10 +139,11 @@ Entry* find_entry(Registry& all, const at::Tensor& weight) {
 
 at::Tensor packed_weight(const at::Tensor& weight, bool turned, bool forward) {
   if (!is_packable(weight)) return {};
+  const uint64_t digest = forward ? digest_of(weight) : 0;
   auto& all = registry();
   const std::lock_guard<std::mutex> lock(all.mutex);
   Entry& entry = entry_of(all, weight);
-  if (forward) entry.digest = digest_of(weight);
+  if (forward) entry.digest = digest;
   const Content content{version_of(weight), entry.digest};
   Copy& copy = entry.copies[turned];
   if (copy.tiles.defined() && copy.content == content) return copy.tiles;

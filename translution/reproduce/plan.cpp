@@ -233,11 +233,10 @@ void check_data(const PaperTable& table, const DataOptions& data) {
 // -------------------------------------------------------------------------------- the forecast
 
 // How much of the machine's products a step of training reaches; docs/kernels.md has the
-// measurements. In bfloat16 the share depends on how much faster than float32 the processor
-// multiplies it: a rough figure for one with tiles.
+// measurements, in bfloat16 those of AVX512_BF16.
 double known_share(const ModelOptions& model) {
   if (model.precision == Precision::bf16)
-    return model.position.method == Method::translution ? 0.3 : 0.15;
+    return model.position.method == Method::translution ? 0.75 : 0.5;
   switch (model.position.method) {
     case Method::translution:
       return 0.87;
