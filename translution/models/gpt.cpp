@@ -30,8 +30,7 @@ GPTImpl::GPTImpl(const ModelOptions& o) : options(o) {
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
   backbone = register_module("backbone", Backbone(o));
   if (o.extra_norms) head_norm = register_module("head_norm", make_norm(dim, o.norm_eps));
-  head = register_module(
-      "head", torch::nn::Linear(torch::nn::LinearOptions(dim, o.vocabulary).bias(false)));
+  head = register_module("head", make_linear(dim, o.vocabulary, o.init, /*bias=*/false));
 }
 
 torch::Tensor GPTImpl::embed(const torch::Tensor& tokens) {

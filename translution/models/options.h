@@ -86,7 +86,7 @@ struct ModelOptions {
   bool embeds_input() const { return input_embedding.value_or(position.embeds_input()); }
   /// The attention of layer `layer`.
   AttentionOptions attention(int64_t layer) const;
-  BlockStyle block_style() const { return {dropout, gelu, norm_eps, precision}; }
+  BlockStyle block_style() const { return {dropout, gelu, norm_eps, precision, init}; }
   /// Refuses sizes that make no sense.
   void check() const;
 };

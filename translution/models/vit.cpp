@@ -12,7 +12,7 @@ ViTImpl::ViTImpl(const ModelOptions& o) : options(o) {
   const int64_t dim = o.architecture.dim;
   const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
   if (o.extra_norms) patch_norm = register_module("patch_norm", make_norm(patch_dim, o.norm_eps));
-  patch_embed = register_module("patch_embed", torch::nn::Linear(patch_dim, dim));
+  patch_embed = register_module("patch_embed", make_linear(patch_dim, dim, o.init));
   if (o.extra_norms) embed_norm = register_module("embed_norm", make_norm(dim, o.norm_eps));
   if (o.has_cls()) cls_token = register_parameter("cls_token", start_vectors({dim}, o.init));
   if (o.embeds_input())
@@ -20,7 +20,7 @@ ViTImpl::ViTImpl(const ModelOptions& o) : options(o) {
         register_parameter("position_embedding", start_vectors({o.tokens(), dim}, o.init));
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
   backbone = register_module("backbone", Backbone(o));
-  head = register_module("head", torch::nn::Linear(dim, o.classes));
+  head = register_module("head", make_linear(dim, o.classes, o.init));
 }
 
 torch::Tensor ViTImpl::embed(const torch::Tensor& image) {

@@ -183,7 +183,7 @@ void AttentionImpl::reset() {
   for (const auto& [name, parameter] : start_attention(options))
     register_parameter(name, parameter);
   const int64_t width = options.heads() * options.dim_head();
-  out = register_module("out", torch::nn::Linear(width, options.dim()));
+  out = register_module("out", make_linear(width, options.dim(), options.init()));
   layout_ = attention_layout(options);
   const bool related = options.position().uses_offsets() && options.relation();
   offsets_ = related ? options.relation() : find_offsets(layout_.pairs);

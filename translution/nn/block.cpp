@@ -13,9 +13,9 @@ torch::nn::Dropout make_dropout(double p) {
   return torch::nn::Dropout(p);
 }
 
-torch::nn::Linear make_linear(int64_t in, int64_t out) {
+torch::nn::Linear checked_linear(int64_t in, int64_t out, Init init) {
   require(in > 0 && out > 0, "block: wanted dim and mlp_dim of 1 or more, got ", in, " and ", out);
-  return torch::nn::Linear(in, out);
+  return make_linear(in, out, init);
 }
 
 }  // namespace
@@ -25,8 +25,8 @@ torch::nn::LayerNorm make_norm(int64_t dim, double eps) {
 }
 
 FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& style)
-    : up(register_module("up", make_linear(dim, hidden))),
-      down(register_module("down", make_linear(hidden, dim))),
+    : up(register_module("up", checked_linear(dim, hidden, style.init))),
+      down(register_module("down", checked_linear(hidden, dim, style.init))),
       dropout(register_module("dropout", make_dropout(style.dropout))),
       gelu_(style.gelu),
       precision_(style.precision) {}

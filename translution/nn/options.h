@@ -79,6 +79,7 @@ struct BlockStyle {
   Gelu gelu = Gelu::exact;
   double norm_eps = 1e-5;
   Precision precision = Precision::float32;
+  Init init = Init::scaled;
 };
 
 }  // namespace translution
