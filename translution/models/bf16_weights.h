@@ -8,9 +8,9 @@
 namespace translution {
 
 /// In Precision::bf16 products round every weight that they read. A model that is not trained can
-/// hold these weights in bfloat16 alone, 2 bytes each, and computes the same bits. They are the
-/// matrices and tables of attention and the weights of linear layers. Embeddings, vectors per slot,
-/// biases and norms stay float32.
+/// hold these weights in bfloat16 alone, 2 bytes each, and computes the same numbers; only few rows
+/// are summed in another order. They are the matrices and tables of attention and the weights of
+/// linear layers. Embeddings, vectors per slot, biases and norms stay float32.
 ///
 /// Returns what each tensor becomes as soon as it is read (load_safetensors), so that a file of
 /// float32 never lies in memory as a whole.
