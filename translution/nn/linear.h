@@ -7,8 +7,8 @@
 
 namespace translution {
 
-/// A linear layer. With Init::none its weights are left as allocated: memory that nobody has touched
-/// takes no room, and they are loaded or replaced next.
+/// A linear layer. With Init::none its weights are left as allocated: memory that nobody has
+/// touched takes no room, and they are loaded or replaced next.
 inline torch::nn::Linear make_linear(int64_t in, int64_t out, Init init, bool bias = true) {
   if (init != Init::none) return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias));
   torch::nn::Linear layer(torch::nn::LinearOptions(1, 1).bias(bias));

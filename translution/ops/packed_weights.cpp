@@ -176,15 +176,4 @@ void copies_are_current(const at::Tensor& weight) {
   for (Copy& copy : entry->copies) copy.content = {version_of(weight), entry->digest};
 }
 
-int64_t packed_bytes() {
-  auto& all = registry();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  forget_the_gone(all);
-  int64_t bytes = 0;
-  for (const auto& [key, entry] : all.entries)
-    for (const Copy& copy : entry.copies)
-      if (copy.tiles.defined()) bytes += static_cast<int64_t>(copy.tiles.nbytes());
-  return bytes;
-}
-
 }  // namespace translution

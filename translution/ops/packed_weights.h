@@ -27,7 +27,4 @@ PackedCopies copies_to_update(const at::Tensor& weight);
 /// The copies hold what the parameter holds now.
 void copies_are_current(const at::Tensor& weight);
 
-/// How many bytes the copies of parameters that still exist take.
-int64_t packed_bytes();
-
 }  // namespace translution
