@@ -4,12 +4,12 @@
 #include <numeric>
 
 #include "bench.h"
-#include "memory_check.h"
 #include "model_flags.h"
 #include "translution/core/random.h"
 #include "translution/models/bf16_weights.h"
 #include "translution/models/cost.h"
 #include "translution/models/generate.h"
+#include "translution/models/memory_check.h"
 
 namespace translution::cli {
 namespace {
@@ -79,10 +79,10 @@ Json measure_generation(const ModelOptions& options, const BenchFlags& flags) {
   const bool bf16 = options.precision == Precision::bf16;
   const GPT model = make_model(options, options.precision);
   const GPT other = bf16 ? make_model(options, Precision::float32) : GPT(nullptr);
-  std::optional<Bf16Gemm> products;
-  if (bf16) products.emplace(flags.threads());
+  std::optional<ProductRate> products;
+  if (bf16) products.emplace(Precision::bf16, flags.threads());
   Times kept, whole, in_float32;
-  Sgemm sgemm(flags.threads());
+  ProductRate sgemm(Precision::float32, flags.threads());
   Rates rates;
   rates.sgemm = take_turns(flags.repeats(), sgemm, [&] {
     write_text(model, true, kept);

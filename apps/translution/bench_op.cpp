@@ -5,10 +5,9 @@
 #include <limits>
 
 #include "bench.h"
-#include "memory_check.h"
 #include "model_flags.h"
-#include "translution/kernels/gemm.h"
 #include "translution/models/cost.h"
+#include "translution/models/memory_check.h"
 #include "translution/ops/implementation.h"
 
 namespace translution::cli {
@@ -151,7 +150,7 @@ struct Timing {
 };
 
 // The same passes in float32, and the machine's products of bfloat16.
-void take_float32_turn(Case& test, Bf16Gemm& products, Float32Turns& turns) {
+void take_float32_turn(Case& test, ProductRate& products, Float32Turns& turns) {
   turns.bf16_gemm.push_back(products.gflops());
   const auto options = test.layer->options;
   test.compute_in(Precision::float32, kUnlimitedWorkspace);
@@ -164,15 +163,16 @@ void take_float32_turn(Case& test, Bf16Gemm& products, Float32Turns& turns) {
 
 Timing time_passes(Case& test, int64_t repeats, int threads) {
   Timing timing;
-  Sgemm sgemm(threads);
-  std::optional<Bf16Gemm> products;
-  if (test.layer->options.precision() == Precision::bf16) products.emplace(threads);
+  ProductRate sgemm(Precision::float32, threads);
+  std::optional<ProductRate> products;
+  if (test.layer->options.precision() == Precision::bf16)
+    products.emplace(Precision::bf16, threads);
   const auto timed = [](std::vector<double>& samples, double& flops, const auto& work) {
-    const auto before = kernels::gemm_flops();
+    const auto before = product_flops();
     const Stopwatch watch;
     work();
     samples.push_back(watch.milliseconds());
-    flops = static_cast<double>(kernels::gemm_flops() - before);
+    flops = static_cast<double>(product_flops() - before);
   };
   timing.sgemm = take_turns(repeats, sgemm, [&] {
     test.drop_gradients();
@@ -195,7 +195,7 @@ double real_flops(const Timing& timing, double useful) {
 double weight_bytes(const Timing& timing, const AttentionOptions& layer) {
   const auto width = static_cast<double>(layer.heads() * layer.dim_head());
   const double written = sizeof(float);
-  const double read = layer.precision() == Precision::bf16 ? sizeof(kernels::Bf16) : sizeof(float);
+  const double read = layer.precision() == Precision::bf16 ? sizeof(uint16_t) : sizeof(float);
   double bytes = (2 * read + written) * width * static_cast<double>(layer.dim());
   for (const auto& spec : attention_parameters(layer)) {
     const double again = spec.per_slot ? timing.recomputed() : 0;

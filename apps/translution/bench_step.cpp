@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "bench.h"
-#include "memory_check.h"
 #include "model_flags.h"
 #include "translution/core/memory.h"
 #include "translution/models/cost.h"
 #include "translution/models/gpt.h"
+#include "translution/models/memory_check.h"
 #include "translution/models/vit.h"
 #include "translution/ops/cross_entropy.h"
 #include "translution/train/adamw.h"
@@ -107,7 +107,7 @@ class Float32Steps {
   Float32Steps(const ModelOptions& bf16, const BenchFlags& flags)
       : task_(make_task(in_float32(bf16), flags.batch(), best_workspace(bf16, flags.batch()))),
         optimizer_(task_.parameters, {}),
-        products_(flags.threads()) {
+        products_(Precision::bf16, flags.threads()) {
     step(task_, optimizer_);
   }
 
@@ -121,7 +121,7 @@ class Float32Steps {
  private:
   BenchTask task_;
   AdamW optimizer_;
-  Bf16Gemm products_;
+  ProductRate products_;
 };
 
 Json measure_step(const ModelOptions& model, const BenchFlags& flags) {
@@ -132,7 +132,7 @@ Json measure_step(const ModelOptions& model, const BenchFlags& flags) {
   rates.peak_bytes = peak_bytes([&] { step(task, optimizer); });
   std::optional<Float32Steps> float32;
   if (model.precision == Precision::bf16) float32.emplace(model, flags);
-  Sgemm sgemm(flags.threads());
+  ProductRate sgemm(Precision::float32, flags.threads());
   std::vector<double> samples;  // ms
   rates.sgemm = take_turns(flags.repeats(), sgemm, [&] {
     const Stopwatch watch;

@@ -6,8 +6,8 @@
 #include "json_text.h"
 #include "model_flags.h"
 #include "translution/core/cpu_info.h"
-#include "translution/kernels/gemm.h"
 #include "translution/ops/attention.h"
+#include "translution/ops/products.h"
 
 namespace translution::cli {
 namespace {
@@ -73,7 +73,7 @@ void add_rates(const Rates& rates, const BenchFlags& flags, Json& json) {
   json["batch"] = flags.batch();
   json["threads"] = flags.threads();
   json["repeats"] = rates.sgemm.size();
-  json["gemm"] = kernels::gemm_libraries();
+  json["gemm"] = product_libraries();
   json["isa"] = name_of(kIsas, chosen_isa());
   json["workspace"] = default_workspace();
   add_precision(rates, flags, json);

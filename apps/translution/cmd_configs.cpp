@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
+#include "apps/translution/paper/tables.h"
+#include "apps/translution/reproduce/recipe.h"
 #include "commands.h"
 #include "translution/data/settings.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/disk.h"
 #include "translution/models/settings.h"
-#include "translution/paper/tables.h"
-#include "translution/reproduce/recipe.h"
 #include "translution/train/config.h"
 
 namespace translution::cli {

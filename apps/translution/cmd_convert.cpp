@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include "commands.h"
-#include "model_file.h"
 #include "model_flags.h"
 #include "table.h"
 #include "translution/core/error.h"
 #include "translution/models/cost.h"
 #include "translution/train/checkpoint.h"
+#include "translution/train/model_file.h"
 #include "translution/weights/authors.h"
 #include "translution/weights/convert.h"
 

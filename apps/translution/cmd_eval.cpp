@@ -6,14 +6,15 @@
 
 #include "commands.h"
 #include "json_text.h"
-#include "memory_check.h"
 #include "model_flags.h"
+#include "print_line.h"
 #include "progress.h"
-#include "run_directory.h"
 #include "table.h"
 #include "translution/core/cpu_info.h"
 #include "translution/data/settings.h"
+#include "translution/models/memory_check.h"
 #include "translution/train/evaluate.h"
+#include "translution/train/trained.h"
 
 namespace translution::cli {
 namespace {
@@ -46,7 +47,7 @@ void run_eval(const EvalFlags& flags) {
   at::set_num_threads(usable_cores());
   const auto trained = load_trained(flags.path, flags.precision.read());
   const auto given = flags.settings.given();
-  const auto source = open_data_of(trained, given);
+  const auto source = open_data_of(trained, given, print_line);
   const auto batch = given.find("batch");
   const int64_t size =
       batch == given.end() ? kBatch : Value{"--batch", batch->second}.number(1, 1 << 20);

@@ -3,10 +3,10 @@
 
 #include "commands.h"
 #include "model_flags.h"
-#include "run_directory.h"
 #include "translution/core/cpu_info.h"
 #include "translution/data/token_files.h"
 #include "translution/models/generate.h"
+#include "translution/train/trained.h"
 
 namespace translution::cli {
 namespace {

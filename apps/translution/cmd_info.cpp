@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "apps/translution/paper/tables.h"
 #include "commands.h"
 #include "json_text.h"
 #include "model_flags.h"
 #include "table.h"
 #include "translution/models/cost.h"
-#include "translution/paper/tables.h"
 
 namespace translution::cli {
 namespace {

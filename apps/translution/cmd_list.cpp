@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/translution/paper/tables.h"
 #include "commands.h"
 #include "json_text.h"
 #include "table.h"
 #include "translution/models/authors.h"
-#include "translution/paper/tables.h"
 
 namespace translution::cli {
 namespace {

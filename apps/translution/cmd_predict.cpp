@@ -6,13 +6,13 @@
 #include "commands.h"
 #include "json_text.h"
 #include "model_flags.h"
-#include "run_directory.h"
 #include "table.h"
 #include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
 #include "translution/data/augment.h"
 #include "translution/data/image_file.h"
 #include "translution/data/resample.h"
+#include "translution/train/trained.h"
 
 namespace translution::cli {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "commands.h"
 #include "model_flags.h"
-#include "report_data.h"
+#include "print_line.h"
 #include "translution/core/cpu_info.h"
-#include "translution/io/atomic_file.h"
+#include "translution/train/run_report.h"
 
 namespace translution::cli {
 namespace {
@@ -30,13 +30,9 @@ struct ReportFlags {
 
 void run_report(const ReportFlags& flags) {
   at::set_num_threads(usable_cores());
-  ReportData data;
-  data.title = flags.runs.size() == 1 ? "A run of translution" : "Runs of translution";
-  for (const auto& directory : flags.runs)
-    data.runs.push_back(describe_run(directory, !flags.curves_only, flags.precision.read()));
   const std::string out =
       flags.out.given() ? value_of(flags.out).text : flags.runs.front() + "/report.html";
-  write_file_atomically(out, make_report(data));
+  write_run_report(out, flags.runs, {!flags.curves_only, flags.precision.read(), print_line});
   fmt::print("{}\n", out);
 }
 

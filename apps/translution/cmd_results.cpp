@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/translution/reproduce/curves.h"
+#include "apps/translution/reproduce/markdown.h"
 #include "commands.h"
 #include "json_text.h"
 #include "model_flags.h"
@@ -11,8 +13,6 @@
 #include "translution/io/atomic_file.h"
 #include "translution/io/disk.h"
 #include "translution/io/file.h"
-#include "translution/reproduce/curves.h"
-#include "translution/reproduce/markdown.h"
 
 namespace translution::cli {
 namespace {

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "translution/kernels/gemm.h"
-#include "translution/kernels/onednn.h"
+#include "translution/ops/products.h"
 
 namespace translution::cli {
 namespace {
@@ -45,11 +44,6 @@ std::vector<std::string> unused(const InstructionSets& sets) {
 
 }  // namespace
 
-InstructionSets instruction_sets() {
-  return {available_isas(), chosen_isa(), kernels::onednn_isa(), amx_support(read_tile_info()),
-          users_onednn_limit()};
-}
-
 std::string bf16_products(const InstructionSets& sets) {
   if (sets.chosen == Isa::amx) return "AMX tiles";
   if (sets.chosen == Isa::avx512_bf16) return "AVX512_BF16";
@@ -62,7 +56,7 @@ std::string bf16_products(const InstructionSets& sets) {
 std::string describe(const InstructionSets& sets) {
   std::string text =
       fmt::format("row operations: {}\nmatrix products: {}{}\nbfloat16 products: {}\n",
-                  name_of(kIsas, std::min(sets.chosen, Isa::avx512)), kernels::gemm_libraries(),
+                  name_of(kIsas, std::min(sets.chosen, Isa::avx512)), product_libraries(),
                   sets.onednn.empty() ? "" : ", oneDNN up to " + sets.onednn, bf16_products(sets));
   for (const auto& line : unused(sets)) text += line + "\n";
   if (uses_amx(sets) && sets.amx == Amx::hidden)

@@ -9,10 +9,11 @@
 
 #include "commands.h"
 #include "instruction_sets.h"
-#include "memory_check.h"
 #include "signals.h"
 #include "translution/core/error.h"
+#include "translution/core/memory.h"
 #include "translution/core/names.h"
+#include "translution/core/units.h"
 #include "version.h"
 
 namespace translution::cli {
@@ -243,6 +244,24 @@ int parse_and_run(CLI::App& program, int argc, char** argv) {
 void open_standard_streams() {
   for (int fd = 0; fd <= 2; ++fd)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return;
+}
+
+// What to say of an error about memory; empty for any other.
+std::string describe_memory_error(const std::exception& error) {
+  const std::string text = error.what();
+  const std::string asked = "you tried to allocate ";  // LibTorch's words
+  const size_t at = text.find(asked);
+  const bool standard = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                        dynamic_cast<const std::length_error*>(&error) != nullptr;
+  if (!standard && at == std::string::npos) return "";
+  std::string what = "an allocation failed";
+  if (!standard) {
+    const size_t number = at + asked.size();
+    what = text.substr(number, text.find(' ', number) - number) + " bytes could not be allocated";
+  }
+  return join("out of memory: ", what, ", and there are ",
+              in_bytes(static_cast<double>(usable_bytes())),
+              " in all; lower --batch, or choose a smaller model or input");
 }
 
 int run(int argc, char** argv) {

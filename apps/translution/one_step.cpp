@@ -6,18 +6,19 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "apps/translution/reproduce/cuts.h"
+#include "apps/translution/reproduce/run_record.h"
 #include "measure.h"
 #include "progress.h"
 #include "reproduce.h"
 #include "table.h"
-#include "training_run.h"
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
 #include "translution/core/random.h"
 #include "translution/models/cost.h"
 #include "translution/ops/large.h"
-#include "translution/reproduce/cuts.h"
-#include "translution/reproduce/run_record.h"
+#include "translution/ops/products.h"
+#include "translution/train/data_fit.h"
 #include "translution/train/trainer.h"
 #include "version.h"
 
@@ -73,7 +74,8 @@ StepTask make_task(const ReproducePlan& plan, const PlanRow& row, double memory_
 }
 
 std::vector<StepTask> make_tasks(const ReproduceCall& call, const ReproducePlan& plan) {
-  const double rate = product_rate(plan.trainings.front().train.precision, call.threads);
+  const double rate =
+      ProductRate(plan.trainings.front().train.precision, call.threads).best_gflops();
   std::vector<StepTask> tasks;
   for (const auto& row : plan.rows) tasks.push_back(make_task(plan, row, call.memory_gb, rate));
   return tasks;
@@ -126,12 +128,7 @@ Batch random_batch(const ModelOptions& model, int64_t batch) {
 }
 
 void require_fits(const DataSource& source, const StepTask& task, const std::string& name) {
-  const auto& model = task.row->model;
-  require(model.family == Family::gpt
-              ? source.vocabulary > 0 && source.vocabulary <= model.vocabulary
-              : source.image == model.image_size && source.channels == model.channels &&
-                    static_cast<int64_t>(source.classes.size()) <= model.classes,
-          name, " does not fit ", model.name(), "; leave --data out for random data");
+  require_data_fits(task.row->model, source, name, /*spare_classes=*/true);
   require(source.train->size() >= task.plan.batch, name, " has ", source.train->size(),
           " samples, and a step wants ", task.plan.batch, "; set --batch, or take other --data");
 }

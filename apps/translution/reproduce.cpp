@@ -6,24 +6,26 @@
 #include <filesystem>
 #include <set>
 
+#include "apps/translution/reproduce/curves.h"
+#include "apps/translution/reproduce/cuts.h"
+#include "apps/translution/reproduce/markdown.h"
+#include "apps/translution/reproduce/run_record.h"
 #include "json_text.h"
 #include "measure.h"
+#include "print_line.h"
 #include "progress.h"
-#include "report_data.h"
 #include "signals.h"
 #include "table.h"
-#include "training_run.h"
+#include "training.h"
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/disk.h"
 #include "translution/io/file.h"
 #include "translution/models/cost.h"
-#include "translution/reproduce/curves.h"
-#include "translution/reproduce/cuts.h"
-#include "translution/reproduce/markdown.h"
-#include "translution/reproduce/run_record.h"
+#include "translution/ops/products.h"
 #include "translution/train/checkpoint.h"
+#include "translution/train/run_report.h"
 #include "version.h"
 
 namespace translution::cli {
@@ -99,7 +101,7 @@ bool is_evaluated(const std::string& directory) {
 std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan,
                              const DataFacts& facts, const KnownRuns& known) {
   const Precision precision = plan.trainings.front().train.precision;  // that of all
-  const double rate = product_rate(precision, call.threads);
+  const double rate = ProductRate(precision, call.threads).best_gflops();
   std::vector<Task> tasks;
   for (const auto& training : plan.trainings) {
     const std::string directory = call.runs + "/" + training.name;
@@ -186,7 +188,7 @@ bool write_report(const ReproduceCall& call, const Results& results) {
   Progress progress(std::max<int64_t>(1, directories.size()), stderr);
   for (const auto& directory : directories) {
     progress.update(data.runs.size(), "report");
-    data.runs.push_back(describe_run(directory, true));
+    data.runs.push_back(describe_run(directory, {true, {}, print_line}));
   }
   progress.finish();
   if (!data.runs.empty()) write_file_atomically(call.out + "/report.html", make_report(data));
@@ -281,17 +283,14 @@ std::string quoted(const std::string& text) {
 
 void train_task(const ReproduceCall& call, const Task& task, TrainEvents events) {
   const auto& training = *task.training;
-  const auto record = [&](int64_t) {
+  events.started = [&](int64_t) {
     write_run_record(task.directory, {machine_text(call.threads), kCommit,
                                       name_of(kPrecisions, training.train.precision)});
   };
   const auto source = open_to_train(training.data);
-  const auto reached =
-      train_in(source, {{training.model, training.data, training.train, call.threads},
-                        task.directory,
-                        /*resume=*/true,
-                        std::move(events),
-                        record});
+  RunOptions run{training.model, training.data, training.train, task.directory, /*resume=*/true};
+  run.events = std::move(events);
+  const auto reached = train_until_signal(std::move(run), source);
   if (!reached.done || stop_requested())
     throw Stopped(
         fmt::format("stopped after step {} of {}; the checkpoint is saved: "

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "translution/reproduce/plan.h"
-#include "translution/reproduce/results.h"
+#include "apps/translution/reproduce/plan.h"
+#include "apps/translution/reproduce/results.h"
 
 namespace translution {
 struct DataSource;

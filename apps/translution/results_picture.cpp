@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "apps/translution/reproduce/curves.h"
 #include "translution/report/html.h"
 #include "translution/report/svg_chart.h"
-#include "translution/reproduce/curves.h"
 
 namespace translution::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "translution/reproduce/results.h"
+#include "apps/translution/reproduce/results.h"
 
 namespace translution::cli {
 

@@ -6,17 +6,6 @@
 #include <iterator>
 
 namespace translution::cli {
-namespace {
-
-template <size_t count>
-std::string in_units(double value, double step, const char* const (&units)[count]) {
-  size_t unit = 0;
-  for (; value >= step && unit + 1 < count; ++unit) value /= step;
-  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 2, units[unit]);
-}
-
-}  // namespace
-
 void Table::add(std::vector<std::string> row) {
   row.resize(columns_.size());
   rows_.push_back(std::move(row));
@@ -52,14 +41,6 @@ std::string Table::str() const {
   std::string text = titled ? line(titles, widths) : "";
   for (const auto& row : rows_) text += line(row, widths);
   return text;
-}
-
-std::string in_bytes(double bytes) {
-  return in_units(bytes, 1024, {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"});
-}
-
-std::string in_flops(double flops) {
-  return in_units(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"});
 }
 
 }  // namespace translution::cli

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "translution/core/grouped.h"
+#include "translution/core/units.h"
 
 namespace translution::cli {
 
@@ -33,10 +33,5 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
-
-/// "1.73 GiB".
-std::string in_bytes(double bytes);
-/// "3.27 GFLOP".
-std::string in_flops(double flops);
 
 }  // namespace translution::cli

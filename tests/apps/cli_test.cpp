@@ -4,12 +4,15 @@
 #include <map>
 #include <sstream>
 
+#include "apps/translution/paper/tables.h"
 #include "tests/apps/program.h"
 #include "tests/support/process.h"
 #include "translution/core/cpu_info.h"
-#include "translution/paper/tables.h"
 
 namespace translution {
+
+using namespace cli;
+
 namespace {
 
 using nlohmann::json;

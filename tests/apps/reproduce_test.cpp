@@ -287,7 +287,9 @@ TEST(Reproduce, RefusesCallsThatMakeNoSense) {
       {"reproduce mnist --known '' --dry-run",
        "--known: expected a value, got ''; is a shell variable not set?"},
       {"reproduce gpt --one-step --rows 1 --data digits --dry-run",
-       "digits does not fit gpt-a-160; leave --data out for random data"},
+       "gpt-a-160 learns from text; digits are images: expected --data tokens:DIR, which "
+       "`translution "
+       "data text` makes"},
       {"reproduce gpt --memory 3 --dry-run",
        "--memory is for --one-step; use --accumulate to save memory in training"},
       {"reproduce mnist --out ''", "--out: expected a value, got ''; is a shell variable not set?"},

@@ -74,7 +74,7 @@ TEST_F(Trained, EvalTakesOtherDataAndRefusesWhatDoesNotFit) {
   EXPECT_EQ(nlohmann::json::parse(more.out).at("results").at("static").at("count"), 5);
   const auto other = run("eval --canvas 84 " + undisturbed());
   EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.err, HasSubstr(" does not fit the model of "));
+  EXPECT_THAT(other.err, HasSubstr(" does not fit vit-"));
 }
 
 TEST_F(Trained, PredictSortsTheClassesOfAPicture) {

@@ -1,9 +1,9 @@
 #include <cmath>
 
+#include "apps/translution/paper/tables.h"
 #include "tests/bad_input/wrong_calls.h"
 #include "tests/models/tiny_models.h"
 #include "translution/models/cost.h"
-#include "translution/paper/tables.h"
 
 namespace translution {
 namespace {
@@ -66,7 +66,7 @@ std::vector<WrongCall> wrong_model_names() {
       {"a model name with the separator of the other family", naming("gpt-a/160"),
        "unknown model 'gpt-a/160'; did you mean 'gpt-a'? A patch size or length goes behind it: "
        "vit-a/12, gpt-a-160"},
-      {"an unknown table of the paper", [] { paper_table("imagnet"); },
+      {"an unknown table of the paper", [] { cli::paper_table("imagnet"); },
        "unknown table 'imagnet'; did you mean 'imagenet'?"},
   };
 }

@@ -3,11 +3,14 @@
 
 #include <fstream>
 
+#include "apps/translution/paper/tables.h"
 #include "tests/models/tiny_models.h"
 #include "translution/models/cost.h"
-#include "translution/paper/tables.h"
 
 namespace translution {
+
+using namespace cli;
+
 namespace {
 
 std::vector<std::pair<std::string, PaperRow>> all_rows() {

@@ -1,10 +1,13 @@
-#include "translution/reproduce/curves.h"
+#include "apps/translution/reproduce/curves.h"
 
 #include <gmock/gmock.h>
 
 #include "tests/support/temp_dir.h"
 
 namespace translution::testing {
+
+using namespace cli;
+
 namespace {
 
 using ::testing::HasSubstr;

@@ -1,12 +1,15 @@
-#include "translution/reproduce/plan.h"
+#include "apps/translution/reproduce/plan.h"
 
 #include <gmock/gmock.h>
 
 #include <set>
 
-#include "translution/reproduce/cuts.h"
+#include "apps/translution/reproduce/cuts.h"
 
 namespace translution {
+
+using namespace cli;
+
 namespace {
 
 using ::testing::Contains;

@@ -1,13 +1,16 @@
-#include "translution/reproduce/results.h"
+#include "apps/translution/reproduce/results.h"
 
 #include <gmock/gmock.h>
 
+#include "apps/translution/reproduce/markdown.h"
+#include "apps/translution/reproduce/run_record.h"
 #include "tests/support/temp_dir.h"
-#include "translution/reproduce/markdown.h"
-#include "translution/reproduce/run_record.h"
 #include "translution/train/metrics.h"
 
 namespace translution::testing {
+
+using namespace cli;
+
 namespace {
 
 using ::testing::HasSubstr;

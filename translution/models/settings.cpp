@@ -166,8 +166,8 @@ SettingTexts model_texts(const ModelOptions& options) {
   return texts;
 }
 
-ModelOptions read_model(const std::map<std::string, std::string>& texts,
-                        const std::string& prefix) {
+ModelOptions parse_model(const std::map<std::string, std::string>& texts,
+                         const std::string& prefix) {
   const auto name = texts.find("model");
   require(name != texts.end(), prefix,
           "model is missing; wanted a name such as vit-a/12 or gpt-a-160");
@@ -180,6 +180,12 @@ ModelOptions read_model(const std::map<std::string, std::string>& texts,
               "; it belongs to ", group.title);
       setting.set(model, {prefix + setting.name, found->second});
     }
+  return model;
+}
+
+ModelOptions read_model(const std::map<std::string, std::string>& texts,
+                        const std::string& prefix) {
+  const auto model = parse_model(texts, prefix);
   model.check();
   return model;
 }

@@ -14,8 +14,11 @@ const ModelSettings& model_settings();
 
 /// The model with its name first, so that `read_model` gives the same options again.
 SettingTexts model_texts(const ModelOptions& options);
-/// The model that the texts describe, checked. Refuses settings that its family does not have, and
-/// texts without a model. `prefix` as for `set_all`.
+/// The model that the texts describe, not checked: sizes may still be missing. Refuses settings
+/// that its family does not have, and texts without a model. `prefix` as for `set_all`.
+ModelOptions parse_model(const std::map<std::string, std::string>& texts,
+                         const std::string& prefix = "");
+/// The same, checked.
 ModelOptions read_model(const std::map<std::string, std::string>& texts,
                         const std::string& prefix = "");
 

@@ -19,6 +19,7 @@ namespace translution {
 
 /// What a caller is told while training goes on; each may be missing.
 struct TrainEvents {
+  std::function<void(int64_t step)> started;  ///< once, with the step after which training begins
   std::function<void(int64_t step, const Metrics& latest)> step;
   std::function<void(const Metrics&)> metrics;      ///< as they go into the log
   std::function<void(const std::string&)> message;  ///< a line for people

@@ -1,0 +1,93 @@
+#include "apps/translution/reproduce/cuts.h"
+
+#include "translution/core/error.h"
+#include "translution/core/units.h"
+
+namespace translution::cli {
+namespace {
+
+struct Cuts {
+  std::vector<std::string> texts;
+
+  void instead(const std::string& ours, const std::string& theirs, const std::string& of) {
+    if (ours != theirs) texts.push_back(join(ours, " instead of ", theirs, of));
+  }
+  void part(int64_t ours, int64_t whole, const char* of) {
+    if (ours != whole) texts.push_back(join(grouped(ours), " of ", grouped(whole), of));
+  }
+};
+
+void add_data(const Training& training, const DataFacts& facts, const KnownData& paper,
+              Cuts& cuts) {
+  const char* samples = facts.vocabulary > 0 ? " windows" : " images";
+  const auto known = known_data(training.data.data);
+  if (training.data.data == paper.data)
+    cuts.part(facts.samples, paper.facts.samples, samples);
+  else
+    cuts.texts.push_back(join(known ? known->name : "data " + training.data.data, " with ",
+                              grouped(facts.samples), samples, " instead of ", paper.name));
+  const Augment whole = recipe_for(Budget::paper, Subject::images).data.augment;
+  if (kind_of(training.data.data) == DataKind::images && training.data.augment != whole)
+    cuts.texts.push_back(join("augment ", name_of(kAugments, training.data.augment), " instead of ",
+                              name_of(kAugments, whole)));
+  if (training.data.eval_limit > 0)
+    cuts.texts.push_back(join("evaluated on ", grouped(facts.evaluated)));
+}
+
+void add_model(const ModelOptions& paper, const ModelOptions& model, Cuts& cuts) {
+  cuts.instead(model.name(), paper.name(), "");
+  if (model.family == Family::gpt) {
+    cuts.instead(grouped(model.vocabulary), grouped(paper.vocabulary), " distinct tokens");
+    return;
+  }
+  cuts.instead(times(model.image_size), times(paper.image_size), " pixels");
+  cuts.instead(grouped(model.classes), grouped(paper.classes), " classes");
+}
+
+void add_length(const TrainOptions& whole, const Training& training, Cuts& cuts) {
+  if (whole.steps > 0)
+    cuts.part(training.steps, whole.steps, " steps");
+  else if (training.train.steps > 0)
+    cuts.texts.push_back(
+        join(grouped(training.steps), " steps instead of ", whole.epochs, " passes"));
+  else
+    cuts.part(training.train.epochs, whole.epochs, " passes");
+}
+
+void add_settings(const TrainOptions& whole, const TrainOptions& train, Cuts& cuts) {
+  for (const auto& group : train_settings())
+    for (const auto& setting : group.settings) {
+      const std::string name = setting.name;
+      if (setting.of_the_run || name == "steps" || name == "epochs" || name == "seed") continue;
+      const auto text = [&](const TrainOptions& options) {
+        const auto own = setting.get(options);
+        return own.empty() ? setting.before : own;
+      };
+      if (text(train) != text(whole))
+        cuts.texts.push_back(join(name, " ", text(train), " instead of ", text(whole)));
+    }
+}
+
+}  // namespace
+
+KnownData paper_data(Subject subject) {
+  return *known_data(recipe_for(Budget::paper, subject).data.data);
+}
+
+std::vector<std::string> cuts_of(const ModelOptions& paper, const Training& training,
+                                 const DataFacts& facts) {
+  const Subject subject = subject_of(paper);
+  const auto whole = recipe_for(Budget::paper, subject);
+  Cuts cuts;
+  add_data(training, facts, paper_data(subject), cuts);
+  if (training.data.fresh != whole.data.fresh) cuts.texts.push_back("another place in every pass");
+  add_model(paper, training.model, cuts);
+  if (training.model.init != whole.init)
+    cuts.texts.push_back(join("init ", name_of(kInits, training.model.init), " instead of ",
+                              name_of(kInits, whole.init)));
+  add_length(whole.train, training, cuts);
+  add_settings(whole.train, training.train, cuts);
+  return cuts.texts;
+}
+
+}  // namespace translution::cli

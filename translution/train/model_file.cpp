@@ -1,0 +1,58 @@
+#include "translution/train/model_file.h"
+
+#include <filesystem>
+
+#include "translution/core/error.h"
+#include "translution/core/message.h"
+#include "translution/models/bf16_weights.h"
+#include "translution/models/check_weights.h"
+#include "translution/models/memory_check.h"
+#include "translution/models/settings.h"
+#include "translution/train/checkpoint.h"
+
+namespace translution {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+Texts settings_in(const nlohmann::json& state, const std::string& path) {
+  const auto config = state.is_object() ? state.find("config") : state.end();
+  ensure(config != state.end() && config->is_object(), path,
+         ": was not written by `translution train`");
+  Texts texts;
+  for (const auto& [name, value] : config->items())
+    if (value.is_string()) texts[name] = value;
+  return texts;
+}
+
+}  // namespace
+
+TensorConversion weights_held_for(const ModelOptions& options) {
+  if (options.precision != Precision::bf16) return {};
+  require_memory_to_evaluate(options, 1, "choose a smaller model");
+  return hold_in_bf16(options);
+}
+
+void save_described(const std::string& path, const ConvertedModel& model) {
+  const auto texts = model_texts(model.options);
+  save_safetensors(path, model.tensors, {texts.begin(), texts.end()});
+}
+
+ConvertedModel load_described(const std::string& path, const char* advice, Precision precision) {
+  if (std::filesystem::is_directory(path)) {
+    const auto found = find_checkpoint(path);
+    auto options = read_model(settings_in(found.manifest.state, path));
+    options.precision = precision;
+    return {options, load_weights(found, weights_held_for(options)).content.model};
+  }
+  const auto header = load_safetensors_header(path);
+  const Texts texts(header.metadata.begin(), header.metadata.end());
+  ensure(texts.count("model") == 1, path, ": does not say which model it holds; ", advice);
+  auto options = read_model(texts, path + ": ");
+  options.precision = precision;
+  const auto tensors = load_safetensors(path, weights_held_for(options)).tensors;
+  require_finite(tensors, path);
+  return {options, tensors};
+}
+
+}  // namespace translution

@@ -1,0 +1,123 @@
+#include "translution/train/run.h"
+
+#include <ATen/Parallel.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+
+#include "translution/core/error.h"
+#include "translution/core/random.h"
+#include "translution/data/settings.h"
+#include "translution/io/atomic_file.h"
+#include "translution/models/memory_check.h"
+#include "translution/models/settings.h"
+#include "translution/ops/products.h"
+#include "translution/train/config.h"
+#include "translution/train/data_fit.h"
+
+namespace translution {
+namespace {
+
+// What must not change when a run is resumed.
+SettingTexts run_texts(const RunOptions& options) {
+  auto texts = model_texts(options.model);
+  for (auto& entry : texts_of(data_settings(), options.data, Which::learned))
+    texts.push_back(entry);
+  texts.emplace_back("seed", std::to_string(options.train.seed));
+  texts.emplace_back("batch", std::to_string(options.train.batch));
+  return texts;
+}
+
+void write_config(const RunOptions& options) {
+  std::vector<std::string> comments;
+  if (!options.comment.empty()) comments.push_back(options.comment);
+  write_file_atomically(
+      options.directory + "/config.toml",
+      format_config(comments, {{"model", model_texts(options.model)},
+                               {"data", texts_of(data_settings(), options.data)},
+                               {"train", texts_of(train_settings(), options.train)}}));
+}
+
+// The machine's rate of products, measured again when it is a minute old: machines have neighbours,
+// and one measurement at the start of a long training may be far from what the machine does later.
+class CurrentRate {
+ public:
+  explicit CurrentRate(Precision precision) : precision_(precision) {}
+
+  double gflops() {
+    const auto now = Clock::now();
+    if (!gflops_ || now - measured_ > std::chrono::minutes(1)) {
+      gflops_ = ProductRate(precision_, at::get_num_threads()).best_gflops();
+      measured_ = now;
+    }
+    return *gflops_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Precision precision_;
+  std::optional<double> gflops_;
+  Clock::time_point measured_;
+};
+
+// What a run would overwrite; nothing where the directory has none of it.
+std::string file_of_a_run(const std::string& directory) {
+  for (const char* name : {"metrics.jsonl", "metrics.csv", "config.toml"})
+    if (std::filesystem::exists(directory + "/" + name)) return name;
+  return "";
+}
+
+}  // namespace
+
+void check_run_directory(const std::string& directory, bool resume) {
+  const std::string checkpoints = directory + "/checkpoints", file = file_of_a_run(directory);
+  const bool saved = !list_steps(checkpoints).empty();
+  const bool begun = never_saved(checkpoints);  // stopped before its first checkpoint: starts anew
+  require(resume || !(saved || (begun && !file.empty())), directory,
+          " holds a run already; use --resume auto to go on, or another --out");
+  require(saved || begun || file.empty(), directory, " has ", file,
+          " but no checkpoint to go on from, and a new run would overwrite it; move it away, or "
+          "use another --out");
+}
+
+DataSource open_run(RunOptions& options) {
+  auto& model = options.model;
+  model.precision = options.train.precision;
+  options.data.seed = options.train.seed;
+  options.data.length = model.length;
+  options.data.image_size = static_cast<int>(model.image_size.front());
+  auto data = open_data(options.data);
+  fit_to_data(model, data, options.data.data, options.fixed_sizes);
+  const int64_t batch = std::min(options.train.batch, data.train->size());
+  const int64_t parts = options.train.accumulate;
+  require_memory_to_train(model, (batch + parts - 1) / parts,
+                          "lower --batch, or raise --accumulate");
+  return data;
+}
+
+TrainResult train(const RunOptions& options, const DataSource& data,
+                  const std::atomic<bool>& stop) {
+  check_run_directory(options.directory, options.resume);
+  torch::manual_seed(Random({options.train.seed}).bits());
+  Network network(options.model);
+  CurrentRate rate(options.model.precision);
+  Trainer trainer(network, data,
+                  {options.train, options.directory, run_texts(options),
+                   texts_before(data_settings()), [&] { return rate.gflops(); }, options.events});
+  if (options.resume) trainer.resume();
+  write_config(options);  // not earlier: a run that these do not fit keeps its own
+  if (options.events.started) options.events.started(trainer.step());
+  const bool done = trainer.run(stop);
+  return {done, trainer.step()};
+}
+
+TrainResult train(RunOptions options) {
+  const std::atomic<bool> never{false};
+  const auto data = open_run(options);
+  return train(options, data, never);
+}
+
+}  // namespace translution

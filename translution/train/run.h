@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "translution/data/sources.h"
+#include "translution/models/options.h"
+#include "translution/train/options.h"
+#include "translution/train/trainer.h"
+
+namespace translution {
+
+/// Everything that decides a training run.
+struct RunOptions {
+  /// Sizes of images, classes and vocabulary are taken from the data, except those in
+  /// `fixed_sizes`; the precision is that of `train`.
+  ModelOptions model;
+  DataOptions data;
+  TrainOptions train;
+  std::string directory;  ///< config.toml, metrics.jsonl and checkpoints/ go here
+  bool resume = false;    ///< continue from the newest whole checkpoint, if there is one
+
+  /// Sizes of the model that the data must have: "image-size", "channels", "classes", "vocabulary".
+  std::vector<std::string> fixed_sizes = {};
+  std::string comment = {};  ///< first line of config.toml
+  TrainEvents events = {};
+};
+
+struct TrainResult {
+  bool done = false;  ///< false: stopped on request, after a checkpoint was saved
+  int64_t step = 0;   ///< the last one taken
+};
+
+/// Refuses a directory whose files a run would overwrite: a run that is not to be resumed, or a log
+/// or configuration without a checkpoint.
+void check_run_directory(const std::string& directory, bool resume);
+
+/// Opens the data of the run and fits the model to it: completes `options.model` and
+/// `options.data`. Refuses data that does not fit, and a step that takes more memory than there is.
+DataSource open_run(RunOptions& options);
+
+/// Trains until the end of the run, or until `stop` is set: then a checkpoint is saved. `options`
+/// are those that open_run has completed, `data` is what it returned or the caller's own.
+TrainResult train(const RunOptions& options, const DataSource& data, const std::atomic<bool>& stop);
+
+/// The same in one call, until the end of the run.
+TrainResult train(RunOptions options);
+
+}  // namespace translution

@@ -1,0 +1,222 @@
+#include "translution/train/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "translution/core/error.h"
+#include "translution/core/units.h"
+#include "translution/data/limit.h"
+#include "translution/data/loader.h"
+#include "translution/io/atomic_file.h"
+#include "translution/models/cost.h"
+#include "translution/models/memory_check.h"
+#include "translution/train/metrics.h"
+#include "translution/train/trained.h"
+
+namespace translution {
+namespace {
+
+constexpr uint64_t kSeed = 0;  // of the samples that are evaluated
+constexpr int64_t kSamples = 24, kBatch = 256, kMostEvaluated = 2000;
+
+// ------------------------------------------------------------------------------------ curves
+
+// Which metrics become curves; times and sizes do not.
+const char* title_of(const std::string& metric) {
+  if (metric == "loss" || metric == "perplexity") return metric == "loss" ? "loss" : "perplexity";
+  if (metric == "top1") return "top-1 %";
+  if (metric == "lr") return "learning rate";
+  return nullptr;
+}
+
+void add_point(const Metrics& moment, const std::string& metric, double value, ReportRun& run) {
+  const char* title = title_of(metric);
+  if (title == nullptr) return;
+  auto series = std::find_if(run.series.begin(), run.series.end(), [&](const ReportSeries& s) {
+    return s.metric == title && s.split == moment.split;
+  });
+  if (series == run.series.end()) {
+    run.series.push_back({title, moment.split, {}});
+    series = run.series.end() - 1;
+  }
+  series->points.push_back({moment.step, moment.epoch, metric == "top1" ? 100 * value : value});
+}
+
+void add_curves(const std::vector<Metrics>& log, ReportRun& run) {
+  for (const auto& moment : log)
+    for (const auto& [name, value] : moment.values) add_point(moment, name, value, run);
+}
+
+// The last evaluation on each set.
+void add_summary(const std::vector<Metrics>& log, ReportRun& run) {
+  std::map<std::string, const Metrics*> last;
+  for (const auto& moment : log) last[moment.split] = &moment;
+  for (const auto& [split, moment] : last)
+    for (const auto& [name, value] : moment->values) {
+      if (name == "top1")
+        run.summary.emplace_back("top-1 on " + split, fmt::format("{:.2f} %", 100 * value));
+      else if (name == "perplexity")
+        run.summary.emplace_back("perplexity on " + split, fmt::format("{:.3f}", value));
+      else if (name == "loss")
+        run.summary.emplace_back("loss on " + split, fmt::format("{:.4f}", value));
+      else if (name == share_metric(Precision::float32))
+        run.summary.emplace_back("share of SGEMM", fmt::format("{:.0f} %", 100 * value));
+      else if (name == share_metric(Precision::bf16))
+        run.summary.emplace_back("share of bfloat16 products",
+                                 fmt::format("{:.0f} %", 100 * value));
+    }
+}
+
+// ---------------------------------------------------------------------------------- pictures
+
+// One image of a batch [B,channels,rows,cols] as 8-bit grey or colour, stretched over its range.
+Image to_image(const torch::Tensor& pixels) {
+  const auto low = pixels.min(), high = pixels.max();
+  const auto bytes = ((pixels - low) / (high - low).clamp_min(1e-6) * 255)
+                         .to(torch::kByte)
+                         .permute({1, 2, 0})
+                         .contiguous();
+  Image image{bytes.size(0), bytes.size(1), bytes.size(2), {}};
+  image.pixels.assign(bytes.data_ptr<uint8_t>(), bytes.data_ptr<uint8_t>() + bytes.numel());
+  return image;
+}
+
+void count_confusions(const torch::Tensor& predicted, const torch::Tensor& target,
+                      ReportConfusion& confusion) {
+  const auto classes = static_cast<int64_t>(confusion.classes.size());
+  for (int64_t s = 0; s < target.size(0); ++s)
+    ++confusion.counts[target[s].item<int64_t>() * classes + predicted[s].item<int64_t>()];
+}
+
+// Every `stride`-th sample of the set, so that all classes are seen where it is sorted by class.
+void add_samples(const Trained& trained, const LoadedBatch& loaded, const torch::Tensor& shares,
+                 int64_t stride, ReportEvaluation& evaluation) {
+  const auto& batch = loaded.batch;
+  for (int64_t s = 0; s < batch.input.size(0); ++s) {
+    if (loaded.plan.samples[s] % stride != 0 || evaluation.samples.size() == kSamples) continue;
+    const int64_t predicted = shares[s].argmax().item<int64_t>();
+    evaluation.samples.push_back(
+        {to_image(batch.input[s]), trained.classes.at(batch.target[s].item<int64_t>()),
+         trained.classes.at(predicted), shares[s][predicted].item<double>()});
+  }
+}
+
+// What the class token, or else the patch in the middle, looks at in the first image.
+void add_attention(Trained& trained, const Batch& batch, ReportEvaluation& evaluation) {
+  const auto& model = trained.network->options();
+  const auto grid = model.grid();
+  const int64_t cls = model.has_cls() ? 1 : 0, patches = grid[0] * grid[1];
+  const int64_t query = cls ? -1 : grid[0] / 2 * grid[1] + grid[1] / 2;
+  AttentionPicture picture{to_image(batch.input[0]), grid[0], grid[1], query, {}};
+  const auto maps = trained.network->vit()->attention_maps(batch.input.narrow(0, 0, 1));
+  for (size_t layer = 0; layer < maps.size(); ++layer)
+    for (int64_t head = 0; head < maps[layer].size(1); ++head) {
+      const auto row = maps[layer][0][head][cls ? 0 : query]
+                           .narrow(0, cls, patches)
+                           .to(torch::kDouble)
+                           .contiguous();
+      picture.heads.push_back({static_cast<int64_t>(layer) + 1,
+                               head + 1,
+                               {row.data_ptr<double>(), row.data_ptr<double>() + patches}});
+    }
+  evaluation.attention.push_back(
+      {cls ? "What the class token looks at" : "What the middle patch looks at",
+       std::move(picture)});
+}
+
+// Every sample is loaded once.
+ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
+  const auto limited = take_samples(set.dataset, kMostEvaluated, kSeed);
+  const int64_t stride = std::max<int64_t>(1, limited->size() / kSamples);
+  const size_t classes = trained.classes.size();
+  ReportEvaluation evaluation{set.name, {}, {}, {}};
+  ReportConfusion confusion{trained.classes, std::vector<int64_t>(classes * classes)};
+  Loader loader(limited, {evaluation_order(kBatch), 1});
+  while (const auto loaded = loader.next()) {
+    const auto shares = trained.network->forward(loaded->batch.input).softmax(1);
+    if (evaluation.attention.empty()) add_attention(trained, loaded->batch, evaluation);
+    add_samples(trained, *loaded, shares, stride, evaluation);
+    count_confusions(shares.argmax(1), loaded->batch.target, confusion);
+  }
+  evaluation.confusion = std::move(confusion);
+  return evaluation;
+}
+
+// The norms of the matrices of a table [slots, in, out], laid out over the offsets.
+ReportNorms norms_of(const std::string& name, const torch::Tensor& table,
+                     const OffsetTable& offsets, const std::vector<int64_t>& grid) {
+  const auto norm = table.detach().to(torch::kFloat).flatten(1).norm(2, 1).to(torch::kDouble);
+  ReportNorms norms{name, grid.size() == 2 ? 2 * grid[0] - 1 : 1, 2 * grid.back() - 1, {}, {}};
+  norms.values.assign(norms.rows * norms.cols, std::nan(""));
+  for (int64_t slot = 0; slot < offsets.num_slots(); ++slot) {
+    const auto offset = offsets.offset(slot);
+    const double value = norm[slot].item<double>();
+    if (!offset) {
+      norms.others.emplace_back(offsets.slot_name(slot), value);
+      continue;
+    }
+    const int64_t row = grid.size() == 2 ? offset->front() + grid[0] - 1 : 0;
+    norms.values[row * norms.cols + offset->back() + grid.back() - 1] = value;
+  }
+  return norms;
+}
+
+void add_norms(Trained& trained, ReportRun& run) {
+  const auto& model = trained.network->options();
+  const Position& position = model.position;
+  if (!position.uses_offsets() || position.encoding != Encoding::relative ||
+      position.sharing != Sharing::none || model.grid().size() > 2)
+    return;
+  const OffsetTable offsets(position.offsets(model.grid(), model.has_cls(), model.is_causal()));
+  for (const auto& item : trained.network->module().named_parameters()) {
+    if (item.value().dim() != 3 || item.value().size(0) != offsets.num_slots()) continue;
+    const auto layer = item.key().find("blocks.") + 7, dot = item.key().find('.', layer);
+    const auto name =
+        fmt::format("layer {} {}", std::stoll(item.key().substr(layer, dot - layer)) + 1,
+                    item.key().substr(item.key().rfind('.') + 1));
+    run.norms.push_back(norms_of(name, item.value(), offsets, model.grid()));
+  }
+}
+
+void add_pictures(const std::string& directory, const RunReportOptions& options, ReportRun& run) {
+  auto trained = load_trained(directory, options.precision);
+  torch::NoGradGuard no_grad;
+  const auto source = open_data_of(trained, {}, options.report);
+  const auto parameters = model_cost(trained.network->options()).parameters;
+  run.summary.insert(run.summary.begin(), {"parameters", grouped(parameters)});
+  run.config.assign(trained.config.begin(), trained.config.end());
+  if (trained.network->options().precision != Precision::float32)
+    run.config.emplace_back("precision",
+                            name_of(kPrecisions, trained.network->options().precision));
+  add_norms(trained, run);
+  if (trained.network->options().family != Family::vit) return;
+  require_memory_to_evaluate(trained.network->options(), kBatch,
+                             "--curves-only leaves the model out");
+  for (const auto& set : source.evaluation) run.evaluations.push_back(describe_set(trained, set));
+}
+
+}  // namespace
+
+ReportRun describe_run(const std::string& directory, const RunReportOptions& options) {
+  ReportRun run;
+  run.name = std::filesystem::path(directory).lexically_normal().filename();
+  if (run.name.empty()) run.name = directory;
+  const auto log = read_metrics(directory + "/metrics.jsonl");
+  add_curves(log, run);
+  add_summary(log, run);
+  if (options.pictures) add_pictures(directory, options, run);
+  return run;
+}
+
+void write_run_report(const std::string& file, const std::vector<std::string>& directories,
+                      const RunReportOptions& options) {
+  ReportData data;
+  data.title = directories.size() == 1 ? "A run of translution" : "Runs of translution";
+  for (const auto& directory : directories) data.runs.push_back(describe_run(directory, options));
+  write_file_atomically(file, make_report(data));
+}
+
+}  // namespace translution

@@ -1,0 +1,111 @@
+#include "translution/train/trained.h"
+
+#include <filesystem>
+
+#include "translution/core/error.h"
+#include "translution/data/class_names.h"
+#include "translution/data/settings.h"
+#include "translution/models/bf16_weights.h"
+#include "translution/models/check_weights.h"
+#include "translution/models/memory_check.h"
+#include "translution/models/settings.h"
+#include "translution/nn/regrid.h"
+#include "translution/train/checkpoint.h"
+#include "translution/train/data_fit.h"
+#include "translution/train/model_file.h"
+
+namespace translution {
+namespace {
+
+// Nothing is allocated for a model that the tensors are not of, or that is too large.
+std::shared_ptr<Network> make_network(ModelOptions options, const NamedTensors& tensors,
+                                      const std::string& path) {
+  require_shapes(options, tensors, path);
+  require_memory_to_evaluate(options, 1, "choose a smaller model");
+  options.init = Init::none;
+  const auto network = std::make_shared<Network>(options);
+  if (options.precision == Precision::bf16)
+    adopt_tensors(network->module(), tensors);
+  else
+    load_tensors(network->module(), tensors, options.grid());
+  network->module().eval();
+  return network;
+}
+
+void check_data_of(const Trained& trained, const DataSource& source, const std::string& data) {
+  const auto& model = trained.network->options();
+  const bool texts = model.family == Family::gpt && source.vocabulary > 0;
+  require(!texts || source.vocabulary == trained.vocabulary, "the tokens of ", data,
+          " are of a vocabulary of ", source.vocabulary, ", expected that of ", trained.path, ", ",
+          trained.vocabulary, "; name other data with --data");
+  const bool images = model.family == Family::vit && source.vocabulary == 0;
+  const auto difference = class_difference(trained.classes, source.classes);
+  require(!images || !trained.names_classes || difference.empty(), data,
+          ": the classes are not those of ", trained.path, ": ", difference,
+          "; use the same class folders, or name other data with --data");
+  require_data_fits(model, source, data);
+}
+
+// A file of weights tells its model, but neither data nor the names of classes.
+Trained load_converted(const std::string& path, Precision precision) {
+  const auto model = load_described(path, "`translution convert` writes one that does", precision);
+  const auto texts = model_texts(model.options);
+  Trained trained{path, 0, {texts.begin(), texts.end()}, {}, nullptr};
+  for (int64_t c = 0; model.options.family == Family::vit && c < model.options.classes; ++c)
+    trained.classes.push_back(std::to_string(c));
+  trained.names_classes = false;
+  trained.network = make_network(model.options, model.tensors, path);
+  trained.vocabulary = model.options.vocabulary;
+  return trained;
+}
+
+// Of the last training that wrote the checkpoint.
+Precision precision_in(const nlohmann::json& state) {
+  const auto training = state.find("training");
+  if (training == state.end()) return Precision::float32;
+  const auto text = training->value("precision", std::string());
+  return text.empty() ? Precision::float32 : Value{"precision", text}.one_of(kPrecisions);
+}
+
+}  // namespace
+
+Trained load_trained(const std::string& path, std::optional<Precision> precision) {
+  if (std::filesystem::is_regular_file(path))
+    return load_converted(path, precision.value_or(Precision::float32));
+  const auto found = find_checkpoint(path);
+  Trained trained{found.path, found.manifest.step, {}, {}, nullptr};
+  const auto& state = found.manifest.state;
+  auto run_precision = Precision::float32;
+  try {
+    trained.config = state.at("config").get<std::map<std::string, std::string>>();
+    trained.classes = state.at("classes").get<std::vector<std::string>>();
+    trained.vocabulary = state.value("vocabulary", int64_t{0});
+    run_precision = precision_in(state);
+  } catch (const nlohmann::json::exception&) {
+    throw std::runtime_error(join(found.path, ": was not written by `translution train`"));
+  }
+  auto model = read_model(trained.config);
+  model.precision = precision ? *precision : run_precision;
+  const auto weights = load_weights(found, weights_held_for(model));
+  trained.network = make_network(model, weights.content.model, found.path);
+  if (trained.vocabulary == 0) trained.vocabulary = trained.network->options().vocabulary;
+  return trained;
+}
+
+DataSource open_data_of(const Trained& trained, const std::map<std::string, std::string>& changed,
+                        const std::function<void(const std::string&)>& report) {
+  const auto& model = trained.network->options();
+  DataOptions options;
+  set_all(data_settings(), trained.config, options);
+  set_all(data_settings(), changed, options, "--");
+  if (const auto found = trained.config.find("seed"); found != trained.config.end())
+    options.seed = Value{"seed", found->second}.number();
+  options.length = model.length;
+  options.image_size = static_cast<int>(model.image_size.front());
+  options.report = report;
+  auto source = open_data(options);
+  check_data_of(trained, source, options.data);
+  return source;
+}
+
+}  // namespace translution
