@@ -39,7 +39,7 @@ def parts_of_the_map(text):
         folder, body = match.groups()
         rows = re.findall(r"^\| (.*?) \|", body, re.M)
         words = in_backticks(" ".join(rows) if rows else body)
-        yield folder if folder.startswith("python") else "translution/" + folder, words
+        yield folder if folder.startswith(("apps", "python")) else "translution/" + folder, words
     for folder in ("apps/translution", "scripts"):
         row = re.search(rf"^\| `{folder}/` \|(.*)\|$", text, re.M)
         yield folder, in_backticks(row.group(1) if row else "")
