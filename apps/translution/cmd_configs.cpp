@@ -5,7 +5,7 @@
 #include "commands.h"
 #include "translution/data/settings.h"
 #include "translution/io/atomic_file.h"
-#include "translution/io/disk.h"
+#include "translution/io/file.h"
 #include "translution/models/settings.h"
 #include "translution/train/config.h"
 
@@ -36,7 +36,7 @@ std::string file_name(const PaperRow& row, size_t number) {
 }
 
 void write_table(const PaperTable& table, const std::string& directory) {
-  disk::make_directories(directory);
+  make_directories(directory);
   for (size_t r = 0; r < table.rows.size(); ++r) {
     const auto& row = table.rows[r];
     const auto recipe = recipe_for(Budget::paper, subject_of(row.model));

@@ -5,7 +5,6 @@
 #include "table.h"
 #include "translution/core/error.h"
 #include "translution/models/cost.h"
-#include "translution/train/checkpoint.h"
 #include "translution/train/model_file.h"
 #include "translution/weights/authors.h"
 #include "translution/weights/convert.h"

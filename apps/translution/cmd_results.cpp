@@ -11,7 +11,6 @@
 #include "results_picture.h"
 #include "translution/core/error.h"
 #include "translution/io/atomic_file.h"
-#include "translution/io/disk.h"
 #include "translution/io/file.h"
 
 namespace translution::cli {
@@ -106,7 +105,7 @@ void update(const std::string& path, const std::string& after, const ResultsFlag
 
 void write_taken(const ResultsFlags& flags, const Taken& taken) {
   const auto& table = taken.merged.table;
-  if (!taken.files.empty()) disk::make_directories(flags.directory + "/" + table);
+  if (!taken.files.empty()) make_directories(flags.directory + "/" + table);
   for (const auto& [path, content] : taken.files) update(path, content, flags);
   update(flags.directory + "/" + table + ".json", json_text(to_json(taken.merged), 1), flags);
 }

@@ -20,11 +20,9 @@
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
 #include "translution/io/atomic_file.h"
-#include "translution/io/disk.h"
 #include "translution/io/file.h"
 #include "translution/models/cost.h"
 #include "translution/ops/products.h"
-#include "translution/train/checkpoint.h"
 #include "translution/train/run_report.h"
 #include "version.h"
 
@@ -89,15 +87,6 @@ double share_in_log(const std::string& directory, Precision precision) {
   return shares.empty() ? 0 : median(shares);
 }
 
-// Was the evaluation after the newest checkpoint made, or interrupted?
-bool is_evaluated(const std::string& directory) {
-  try {
-    return !load_manifest(directory).state.value("owes_evaluation", false);
-  } catch (const std::runtime_error&) {  // there is none, or it is damaged
-    return true;
-  }
-}
-
 std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan,
                              const DataFacts& facts, const KnownRuns& known) {
   const Precision precision = plan.trainings.front().train.precision;  // that of all
@@ -105,12 +94,11 @@ std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& pla
   std::vector<Task> tasks;
   for (const auto& training : plan.trainings) {
     const std::string directory = call.runs + "/" + training.name;
-    const auto steps = list_steps(directory + "/checkpoints");
     const bool is_known = known.count(training.name) > 0;
-    const int64_t step = is_known ? training.steps : steps.empty() ? 0 : steps.front();
+    const auto [step, evaluated] = is_known ? RunState{training.steps} : run_state(directory);
     ensure(step <= training.steps, directory, ": has got to step ", step, ", and the data makes ",
            training.steps, " steps now; use the same data, or other --runs");
-    tasks.push_back({&training, directory, is_known, step, is_known || is_evaluated(directory),
+    tasks.push_back({&training, directory, is_known, step, evaluated,
                      forecast(training, facts, rate, share_in_log(directory, precision))});
   }
   return tasks;
@@ -197,7 +185,7 @@ bool write_report(const ReproduceCall& call, const Results& results) {
 
 void write_all_curves(const ReproduceCall& call, const ReproducePlan& plan,
                       const KnownRuns& known) {
-  disk::make_directories(call.out + "/curves");
+  make_directories(call.out + "/curves");
   for (const auto& training : plan.trainings) {
     const std::string run = call.runs + "/" + training.name, name = "/" + training.name + ".csv";
     const auto found = known.find(training.name);
@@ -323,7 +311,7 @@ std::string row_command(const ReproduceCall& call, const PlanRow& row, const std
 }
 
 Results write_results(const ReproduceCall& call, const Results& fresh) {
-  disk::make_directories(call.out);
+  make_directories(call.out);
   const std::string path = call.out + "/results.json";
   auto results = fresh;
   if (fs::exists(path)) {

@@ -209,7 +209,7 @@ TEST(DamagedSafetensors, ManyDimensionsAndDeepNestingAreRefused) {
     std::string deep = "{\"a\":";
     for (int level = 0; level < 100000; ++level) deep += bracket;
     EXPECT_FALSE(survives(make_file(deep, 0)));
-    EXPECT_THROW(parse_strict_json(deep, 50), std::runtime_error);
+    EXPECT_THROW(check_strict_json(deep, 50), std::runtime_error);
   }
 }
 

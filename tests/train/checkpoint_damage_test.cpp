@@ -8,6 +8,7 @@
 #include "translution/io/checksum.h"
 #include "translution/train/checkpoint.h"
 #include "translution/train/checkpoint_store.h"
+#include "translution/train/model_file.h"
 
 namespace translution::testing {
 namespace {

@@ -8,6 +8,7 @@
 #include "translution/core/error.h"
 #include "translution/io/disk.h"
 #include "translution/train/checkpoint_store.h"
+#include "translution/train/model_file.h"
 
 namespace translution::testing {
 namespace {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "translution/core/error.h"
+#include "translution/io/disk.h"
 
 namespace translution {
 
@@ -57,5 +58,7 @@ MappedFile::MappedFile(const std::string& path) {
 MappedFile::~MappedFile() {
   if (size_ > 0) munmap(const_cast<char*>(data_), size_);
 }
+
+void make_directories(const std::string& path) { disk::make_directories(path); }
 
 }  // namespace translution

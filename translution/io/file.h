@@ -30,6 +30,9 @@ class InputFile {
 /// it holds more than `most` bytes.
 std::string read_file(const std::string& path, int64_t most = int64_t{1} << 32);
 
+/// Makes the directory and those above it that do not exist.
+void make_directories(const std::string& path);
+
 /// A file seen as memory; only what is looked at is read.
 class MappedFile {
  public:

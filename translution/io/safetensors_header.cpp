@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "translution/core/error.h"
 #include "translution/core/message.h"
@@ -135,7 +136,8 @@ SafetensorsHeader parse_safetensors_header(std::string_view start, int64_t file_
   const std::string_view text = start.substr(kLengthBytes, length);
   require(static_cast<int64_t>(text.size()) == length, "the header is not all there");
   ensure(!text.empty() && text.front() == '{', "the header does not begin with {");
-  const Json json = locate_errors("the header ", [&] { return parse_strict_json(text, kDepth); });
+  locate_errors("the header ", [&] { check_strict_json(text, kDepth); });
+  const Json json = Json::parse(text);
   SafetensorsHeader header;
   for (const auto& item : json.items()) {
     const std::string& name = item.key();

@@ -1,5 +1,6 @@
 #include "translution/io/strict_json.h"
 
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,10 +58,9 @@ class Check : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Json parse_strict_json(std::string_view text, int depth) {
+void check_strict_json(std::string_view text, int depth) {
   Check check(depth);
   Json::sax_parse(text, &check);
-  return Json::parse(text);
 }
 
 }  // namespace translution

@@ -96,13 +96,6 @@ Checkpoint load_weights(const FoundCheckpoint& found, const TensorConversion& co
 
 Checkpoint load_weights(const std::string& path) { return load_weights(find_checkpoint(path)); }
 
-NamedTensors load_model(const std::string& path) {
-  if (fs::is_directory(path)) return load_weights(path).content.model;
-  auto tensors = load_safetensors(path).tensors;
-  require_finite(tensors, path);
-  return tensors;
-}
-
 Manifest load_manifest(const std::string& path) { return find_checkpoint(path).manifest; }
 
 NewestWhole newest_whole(const std::string& directory) {

@@ -47,10 +47,6 @@ FoundCheckpoint find_checkpoint(const std::string& path);
 /// Its weights; `convert` as for load_safetensors.
 Checkpoint load_weights(const FoundCheckpoint& found, const TensorConversion& convert = {});
 
-/// Only the tensors of the model, from any of these or from a .safetensors file; the latter is
-/// not compared with a manifest.
-NamedTensors load_model(const std::string& path);
-
 /// Only the manifest, which says nothing yet about the other files.
 Manifest load_manifest(const std::string& path);
 

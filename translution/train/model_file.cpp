@@ -33,6 +33,13 @@ TensorConversion weights_held_for(const ModelOptions& options) {
   return hold_in_bf16(options);
 }
 
+NamedTensors load_model(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return load_weights(path).content.model;
+  auto tensors = load_safetensors(path).tensors;
+  require_finite(tensors, path);
+  return tensors;
+}
+
 void save_described(const std::string& path, const ConvertedModel& model) {
   const auto texts = model_texts(model.options);
   save_safetensors(path, model.tensors, {texts.begin(), texts.end()});

@@ -12,6 +12,10 @@ namespace translution {
 /// this refuses a model that is too large.
 TensorConversion weights_held_for(const ModelOptions& options);
 
+/// Only the tensors of a model: from a run, a checkpoint, a directory of checkpoints, or a
+/// safetensors file, which is not compared with a manifest.
+NamedTensors load_model(const std::string& path);
+
 /// Weights in one safetensors file whose metadata are the model's settings.
 void save_described(const std::string& path, const ConvertedModel& model);
 

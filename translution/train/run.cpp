@@ -15,6 +15,7 @@
 #include "translution/models/memory_check.h"
 #include "translution/models/settings.h"
 #include "translution/ops/products.h"
+#include "translution/train/checkpoint.h"
 #include "translution/train/config.h"
 #include "translution/train/data_fit.h"
 
@@ -81,6 +82,17 @@ void check_run_directory(const std::string& directory, bool resume) {
   require(saved || begun || file.empty(), directory, " has ", file,
           " but no checkpoint to go on from, and a new run would overwrite it; move it away, or "
           "use another --out");
+}
+
+RunState run_state(const std::string& directory) {
+  const auto steps = list_steps(directory + "/checkpoints");
+  if (steps.empty()) return {};
+  RunState state{steps.front()};
+  try {
+    state.evaluated = !find_checkpoint(directory).manifest.state.value("owes_evaluation", false);
+  } catch (const std::runtime_error&) {  // damaged: resuming tells
+  }
+  return state;
 }
 
 DataSource open_run(RunOptions& options) {

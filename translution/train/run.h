@@ -36,6 +36,13 @@ struct TrainResult {
 /// or configuration without a checkpoint.
 void check_run_directory(const std::string& directory, bool resume);
 
+/// How far a run is.
+struct RunState {
+  int64_t step = 0;       ///< of the newest checkpoint; 0: there is none
+  bool evaluated = true;  ///< false: the evaluation after that step was interrupted
+};
+RunState run_state(const std::string& directory);
+
 /// Opens the data of the run and fits the model to it: completes `options.model` and
 /// `options.data`. Refuses data that does not fit, and a step that takes more memory than there is.
 DataSource open_run(RunOptions& options);
