@@ -70,14 +70,15 @@ void add_summary(const std::vector<Metrics>& log, ReportRun& run) {
 
 // ---------------------------------------------------------------------------------- pictures
 
-// One image of a batch [B,channels,rows,cols] as 8-bit grey or colour, stretched over its range.
-Image to_image(const torch::Tensor& pixels) {
+// One image of a batch [B,channels,rows,cols], stretched over its range; grey has one channel.
+RgbImage to_image(const torch::Tensor& pixels) {
   const auto low = pixels.min(), high = pixels.max();
   const auto bytes = ((pixels - low) / (high - low).clamp_min(1e-6) * 255)
                          .to(torch::kByte)
+                         .expand({3, -1, -1})
                          .permute({1, 2, 0})
                          .contiguous();
-  Image image{bytes.size(0), bytes.size(1), bytes.size(2), {}};
+  RgbImage image{static_cast<int>(bytes.size(0)), static_cast<int>(bytes.size(1)), {}};
   image.pixels.assign(bytes.data_ptr<uint8_t>(), bytes.data_ptr<uint8_t>() + bytes.numel());
   return image;
 }

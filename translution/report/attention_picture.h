@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "translution/report/png.h"
+#include "translution/io/image.h"
 
 namespace translution {
 
@@ -15,7 +15,7 @@ struct AttentionPicture {
     std::vector<double> weights;  ///< rows x cols
   };
 
-  Image image;
+  RgbImage image;
   int64_t rows = 0, cols = 0;  ///< patches
   int64_t query = -1;          ///< patch that looks; -1: the class token
   std::vector<Head> heads;

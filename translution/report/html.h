@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "translution/io/image.h"
+
 namespace translution {
 
 /// Text made safe between tags and in quoted attributes. Control characters, which HTML does not
@@ -12,6 +14,10 @@ std::string html_escape(const std::string& text);
 /// At most `most` characters (UTF-8): where there are more, an ellipsis takes the place of the
 /// middle, since long names often differ at their ends.
 std::string shortened(const std::string& text, size_t most);
+
+std::string base64(const std::string& bytes);
+/// The image as "data:image/png;base64,…".
+std::string image_uri(const RgbImage& image);
 
 /// Rows under a head; all cells are plain text. The first cell of a row names it.
 struct HtmlTable {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "translution/io/image.h"
 #include "translution/report/attention_picture.h"
-#include "translution/report/png.h"
 
 namespace translution {
 
@@ -33,7 +33,7 @@ struct ReportConfusion {
 };
 
 struct ReportSample {
-  Image image;
+  RgbImage image;
   std::string truth, predicted;
   double probability = 0;  ///< of the predicted class
 };
