@@ -39,6 +39,16 @@ constexpr int kUsage = 2, kFailure = 1;
 
 // ------------------------------------------------------------------------------------- help
 
+// What follows the name of a command in a call: " RUN... [OPTIONS]".
+std::string arguments_of(const CLI::App& app) {
+  std::string text = app.get_subcommands({}).empty() ? "" : " COMMAND";
+  for (const auto* option : app.get_options())
+    if (option->get_positional())
+      text += " " + option->get_name(/*positional=*/true) +
+              (option->get_expected_max() > 1 ? "..." : "");
+  return text + " [OPTIONS]";
+}
+
 // Description, usage, commands, groups of options with "Options" at the end, examples.
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -104,16 +114,10 @@ const CLI::App& confused(const CLI::App& app) {
   return commands.empty() || !app.remaining().empty() ? app : confused(*commands.front());
 }
 
-std::string full_name(const CLI::App& app) {
-  const auto* parent = app.get_parent();
-  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
-}
-
 bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
-  const auto commands = app.get_subcommands({});
+  const auto commands = all_commands(app);
   return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
-    return command->get_option_no_throw(option) != nullptr ||
-           belongs_to_a_command(*command, option);
+    return command->get_option_no_throw(option) != nullptr;
   });
 }
 
@@ -266,15 +270,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-
-std::string arguments_of(const CLI::App& app) {
-  std::string text = app.get_subcommands({}).empty() ? "" : " COMMAND";
-  for (const auto* option : app.get_options())
-    if (option->get_positional())
-      text += " " + option->get_name(/*positional=*/true) +
-              (option->get_expected_max() > 1 ? "..." : "");
-  return text + " [OPTIONS]";
-}
 
 }  // namespace translution::cli
 

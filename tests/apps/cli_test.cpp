@@ -391,7 +391,18 @@ TEST(Completion, KnowsCommandsOptionsAndValues) {
 TEST(Completion, IsAScriptForZshToo) {
   const auto script = output_of("completion zsh");
   EXPECT_THAT(script, StartsWith("#compdef translution\n"));
-  EXPECT_THAT(script, HasSubstr("    \"--schedule\") words=\"cosine constant\" ;;\n"));
+  EXPECT_THAT(script, HasSubstr("    *\" --schedule \") choices=\"cosine constant\" ;;\n"));
+}
+
+TEST(Manual, HasAllOfTheHelp) {
+  const auto page = output_of("manual");
+  EXPECT_THAT(page, HasSubstr("\n.SH SYNOPSIS\ntranslution COMMAND [OPTIONS]\n"));
+  EXPECT_THAT(page, HasSubstr("\n.SS \"translution data text FILE... [OPTIONS]\"\n"
+                              "Tokens for a GPT from plain text\n.PP\n\\fIArguments:\\fR\n"
+                              ".TP\n\\fBFILE\\fR\n"));
+  // Its description stands in a line of its own, as the name is long.
+  EXPECT_THAT(page, HasSubstr("\n.TP\n\\fB\\-\\-sharing\\fR none|direction|logarithmic\nhow "));
+  EXPECT_THAT(page, HasSubstr("\n  translution manual | man \\-l \\-\n.fi\n"));
 }
 
 TEST(Help, ListsArgumentsByThemselves) {
