@@ -40,7 +40,7 @@ std::string section(const CLI::App& command) {
                          : fmt::format(".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}\n.SH DESCRIPTION",
                                        command.get_name(), description, call);
   return fmt::format("{}{}.PP\n.nf\n{}.fi\n", title,
-                     items(plain("\n" + help.substr(rest, footer - rest))),
+                     items(plain(help.substr(rest, footer - 1 - rest))),
                      plain(help.substr(footer)));
 }
 

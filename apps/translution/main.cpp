@@ -109,9 +109,9 @@ const CLI::App& chosen(const CLI::App& app) {
 }
 
 // The first of the commands, outermost first, that was given what it does not know.
-const CLI::App& confused(const CLI::App& app) {
+const CLI::App& app_with_extras(const CLI::App& app) {
   const auto commands = app.get_subcommands();
-  return commands.empty() || !app.remaining().empty() ? app : confused(*commands.front());
+  return commands.empty() || !app.remaining().empty() ? app : app_with_extras(*commands.front());
 }
 
 bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
@@ -160,7 +160,7 @@ std::string option_hint(const CLI::App& app, const std::string& option) {
 
 // What to say about the first argument that neither the program nor its command knows.
 std::string describe_extra(const CLI::App& program) {
-  const CLI::App& app = confused(program);
+  const CLI::App& app = app_with_extras(program);
   const std::string extra = app.remaining().front();
   const std::string option = extra.substr(0, extra.find('='));
   if (extra.front() == '-' && belongs_to_a_command(app, option))
