@@ -18,24 +18,19 @@ constexpr const char* kGenerateExamples =
     "  translution generate runs/shakespeare --prompt 'ROMEO:' --tokens 200\n"
     "  translution generate runs/shakespeare --temperature 0.8 --top-k 50 --seed 7";
 
-const std::vector<SettingGroup<SamplingOptions>>& sampling_settings() {
-  static const std::vector<SettingGroup<SamplingOptions>> groups = {
+const Settings<SamplingOptions>& sampling_settings() {
+  using namespace fields;
+  using O = SamplingOptions;
+  using F = Setting<SamplingOptions>;
+  static const Settings<SamplingOptions> groups = {
       {"Sampling",
-       {{"temperature", "X",
-         "0 always takes the likeliest token; lower is safer, higher more varied (1)",
-         [](SamplingOptions& o, const Value& v) { o.temperature = v.real(0, 1e3); },
-         [](const SamplingOptions& o) { return number_text(o.temperature); }},
-        {"top-k", "N", "sample from the N likeliest tokens; 0: from all (0)",
-         [](SamplingOptions& o, const Value& v) { o.top_k = v.number(0, 1 << 30); },
-         [](const SamplingOptions& o) { return std::to_string(o.top_k); }},
-        {"top-p", "X", "sample from the likeliest tokens that reach this probability together (1)",
-         [](SamplingOptions& o, const Value& v) { o.top_p = v.real(0, 1); },
-         [](const SamplingOptions& o) { return number_text(o.top_p); }},
-        {"seed", "N", "seed of the random numbers (0)",
-         [](SamplingOptions& o, const Value& v) {
-           o.seed = v.number(0, std::numeric_limits<int64_t>::max());
-         },
-         [](const SamplingOptions& o) { return std::to_string(o.seed); }}}}};
+       {F("temperature", &O::temperature, real(0, 1e3),
+          "0 always takes the likeliest token; lower is safer, higher more varied"),
+        F("top-k", &O::top_k, whole(0, 1 << 30), "sample from the N likeliest tokens; 0: from all"),
+        F("top-p", &O::top_p, real(0, 1),
+          "sample from the likeliest tokens that reach this probability together"),
+        F("seed", &O::seed, whole<uint64_t>(0, std::numeric_limits<int64_t>::max()),
+          "seed of the random numbers")}}};
   return groups;
 }
 

@@ -31,13 +31,12 @@ constexpr const char* kReproduceExamples =
     "  translution reproduce gpt --rows 6,9 --one-step --out out/gpt";
 
 // Settings of training and data that a call may set; seeds and places have options of their own.
-std::vector<SettingGroup<TrainOptions>> train_flags() {
+Settings<TrainOptions> train_flags() {
   auto groups = train_settings();
   for (auto& group : groups)
-    group.settings.erase(
-        std::remove_if(group.settings.begin(), group.settings.end(),
-                       [](const auto& setting) { return std::string(setting.name) == "seed"; }),
-        group.settings.end());
+    group.settings.erase(std::remove_if(group.settings.begin(), group.settings.end(),
+                                        [](const auto& setting) { return setting.name == "seed"; }),
+                         group.settings.end());
   return groups;
 }
 
@@ -62,7 +61,7 @@ struct ReproduceFlags {
     settings.add(
         settings_named(data_settings(), {"placement", "augment", "train-limit", "eval-limit"}));
     settings.add(train_flags());
-    settings.add("init", choices(kInits),
+    settings.add("init", "scaled|authors",
                  "how weights are initialised (images: authors; text: scaled)", "Model");
   }
 

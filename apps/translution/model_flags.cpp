@@ -15,9 +15,9 @@ int64_t number_or(int64_t fallback, const Option& option, int64_t most) {
   return option.given() ? value_of(option).number(1, most) : fallback;
 }
 
-void SettingFlags::add(const char* name, const std::string& wants, const std::string& help,
+void SettingFlags::add(const std::string& name, const std::string& wants, const std::string& help,
                        const char* group) {
-  options_.emplace_back(name, command_.option(std::string("--") + name, wants, help, group));
+  options_.emplace_back(name, command_.option("--" + name, wants, help, group));
 }
 
 std::map<std::string, std::string> SettingFlags::given() const {
@@ -45,9 +45,9 @@ std::optional<Precision> PrecisionFlag::read() const {
 PositionFlags::PositionFlags(Command command) : flags_(command) { flags_.add(position_settings()); }
 
 Position PositionFlags::read() const {
-  ModelOptions model;
-  set_all(position_settings(), flags_.given(), model, "--");
-  return model.position;
+  Position position;
+  set_all(position_settings(), flags_.given(), position, "--");
+  return position;
 }
 
 void add_model_flags(SettingFlags& flags) {

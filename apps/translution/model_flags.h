@@ -21,12 +21,13 @@ class SettingFlags {
  public:
   explicit SettingFlags(Command command) : command_(command) {}
 
-  void add(const char* name, const std::string& wants, const std::string& help, const char* group);
+  void add(const std::string& name, const std::string& wants, const std::string& help,
+           const char* group);
   template <typename Options>
-  void add(const std::vector<SettingGroup<Options>>& groups) {
+  void add(const Settings<Options>& groups) {
     for (const auto& group : groups)
       for (const auto& setting : group.settings)
-        add(setting.name, setting.wants, setting.help, group.title);
+        add(setting.name, setting.wants, setting.help_text(), group.title);
   }
 
   /// Name, without dashes, and text of each option that stands on the command line.

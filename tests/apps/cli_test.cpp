@@ -352,6 +352,7 @@ const WrongCall kWrongCalls[] = {
     {"info --model vit-a --pooling men", "unknown pooling 'men'; did you mean 'mean'?"},
     {"info --model vit-a --sharing log", "unknown sharing 'log'; did you mean 'logarithmic'?"},
     {"info --model vit-a --mixing sun", "unknown mixing 'sun'; did you mean 'sum'?"},
+    {"info --model vit-a --init none", "unknown init 'none'; expected one of scaled, authors"},
     {"info --model vit-a --roles qq", "roles: 'q' stands twice in 'qq'"},
     {"info --model vit-a --rest rotory", "unknown method 'rotory'; did you mean 'rotary'?"},
     {"info --model vit-a --batch 0", "model: wanted a batch of 1 or more, got 0"},

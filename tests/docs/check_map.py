@@ -93,8 +93,8 @@ def check_code():
 def check_api():
     layer = next(
         node
-        for node in ast.parse(pathlib.Path("python/translution/attention.py").read_text()).body
-        if isinstance(node, ast.ClassDef) and node.name == "Attention"
+        for node in ast.parse(pathlib.Path("python/translution/_signatures.py").read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name == "AttentionArguments"
     )
     start = next(node for node in layer.body if getattr(node, "name", "") == "__init__")
     page = in_backticks(pathlib.Path("docs/api.md").read_text())

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace translution {
 namespace {
@@ -73,10 +74,71 @@ std::vector<int64_t> Value::grid() const {
 
 std::vector<std::string> Value::words() const { return split(text, ','); }
 
+void Value::check_listed(const std::vector<std::string>& names, size_t listed) const {
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(listed);
+  if (std::find(end, names.end(), text) == names.end()) return;
+  throw std::invalid_argument(join("unknown ", name.substr(name.find_first_not_of('-')), " '", text,
+                                   "'", name_hint(text, {names.begin(), end})));
+}
+
+std::string choices(const std::vector<std::string>& names) {
+  constexpr size_t kMostShown = 7;
+  if (names.size() > kMostShown) return "NAME";
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : "|") + name;
+  return text;
+}
+
 std::string number_text(double number) {
   char text[32];
   const auto result = std::to_chars(text, text + sizeof text, number);
   return {text, result.ptr};
 }
+
+namespace fields {
+
+Kind<int64_t> whole() {
+  using Limits = std::numeric_limits<int64_t>;
+  return whole(Limits::min(), Limits::max());
+}
+
+Kind<double> real(double least, double most) {
+  return {FieldType::real, "X", [=](const Value& value) { return value.real(least, most); },
+          number_text};
+}
+
+Kind<double> real() {
+  using Limits = std::numeric_limits<double>;
+  return real(Limits::lowest(), Limits::max());
+}
+
+Kind<bool> on_off() {
+  return {FieldType::on_off, choices(kSwitch), [](const Value& value) { return value.on(); },
+          [](bool on) { return std::string(name_of(kSwitch, on)); }};
+}
+
+Kind<Roles> roles() {
+  return {FieldType::word, "qkv", [](const Value& value) { return Roles::parse(value.text); },
+          [](const Roles& roles) { return roles.str(); }};
+}
+
+Kind<std::vector<int64_t>> sides() {
+  return {FieldType::sides, "N|HxW", [](const Value& value) { return value.sides(); },
+          times<std::vector<int64_t>>};
+}
+
+Kind<std::vector<int64_t>> grid() {
+  return {
+      FieldType::sides, "N|NxN|NxNxN",
+      [](const Value& value) { return value.text.empty() ? std::vector<int64_t>() : value.grid(); },
+      times<std::vector<int64_t>>};
+}
+
+Kind<std::string> any_text(const char* wants) {
+  return {FieldType::word, wants, [](const Value& value) { return value.text; },
+          [](const std::string& text) { return text; }};
+}
+
+}  // namespace fields
 
 }  // namespace translution

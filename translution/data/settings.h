@@ -5,6 +5,6 @@
 
 namespace translution {
 
-const std::vector<SettingGroup<DataOptions>>& data_settings();
+const Settings<DataOptions>& data_settings();
 
 }  // namespace translution

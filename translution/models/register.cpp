@@ -77,7 +77,7 @@ std::vector<std::string> method_names() { return names_of(kMethods); }
 at::Tensor vectors(at::IntArrayRef shape, const std::string& init,
                    c10::optional<at::ScalarType> dtype, c10::optional<at::Device> device) {
   const auto tensors = at::TensorOptions().dtype(dtype).device(device);
-  return start_vectors(shape, parse_name("init", kEveryInit, init), tensors);
+  return start_vectors(shape, parse_name("init", kInits, init), tensors);
 }
 
 // --- layers
@@ -170,6 +170,7 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def("onednn_limit() -> str", limit_of_onednn);
   m.def("method_names() -> str[]", method_names);
   m.def("model_names() -> str[]", model_names);
+  m.def("option_fields(str kind) -> str", fields_json);
   m.def("model_options(str family, str options) -> str", model_options);
   m.def("model_of_settings(Dict(str, str) settings) -> (str, str)", model_of_settings);
   m.def(

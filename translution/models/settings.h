@@ -5,12 +5,14 @@
 
 namespace translution {
 
-using ModelSettings = std::vector<SettingGroup<ModelOptions>>;
-
 /// Method and position, of a layer or a model.
-const ModelSettings& position_settings();
+const Settings<Position>& position_settings();
+/// A layer, with its position.
+const Settings<AttentionOptions>& attention_settings();
 /// All that decides a model beside its name.
-const ModelSettings& model_settings();
+const Settings<ModelOptions>& model_settings();
+/// The same with what the name of a model says, and the precision that a program chooses.
+const Settings<ModelOptions>& all_model_settings();
 
 /// The model with its name first, so that `read_model` gives the same options again.
 SettingTexts model_texts(const ModelOptions& options);

@@ -25,7 +25,10 @@ enum class Init {
 inline constexpr Named<Init> kInits[] = {
     {Init::scaled, "scaled", "by the number of channels that go in"},
     {Init::authors, "authors", "as in the authors' released code"},
+    {Init::none, "none", "left as allocated"},
 };
+/// So many of them are for users; programs choose `none` for weights that are loaded next.
+inline constexpr size_t kInitsForUsers = 2;
 
 struct AttentionOptions {
   explicit AttentionOptions(int64_t dim) : dim_(dim) {}

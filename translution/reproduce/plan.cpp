@@ -199,8 +199,10 @@ Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
   if (!request.data.empty()) recipe.data.data = request.data;
   set_all(data_settings(), request.settings, recipe.data, "--");
   set_all(train_settings(), request.settings, recipe.train, "--");
-  if (const auto init = request.settings.find("init"); init != request.settings.end())
-    recipe.init = Value{"--init", init->second}.one_of(kInits);
+  ModelOptions chosen;
+  chosen.init = recipe.init;
+  set_all(settings_named(model_settings(), {"init"}), request.settings, chosen, "--");
+  recipe.init = chosen.init;
   if (request.settings.count("epochs") > 0) {
     require(request.settings.count("steps") == 0,
             "--epochs and --steps do not go together; leave one of them out");

@@ -43,6 +43,6 @@ struct TrainOptions {
 /// The rate at a step (counted from 0) of a run of `total` steps.
 double learning_rate(const TrainOptions& options, int64_t step, int64_t total);
 
-const std::vector<SettingGroup<TrainOptions>>& train_settings();
+const Settings<TrainOptions>& train_settings();
 
 }  // namespace translution
