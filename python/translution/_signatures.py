@@ -43,6 +43,7 @@ class AttentionArguments:
         angles: Angles = "double",
         kernel_size: int = 3,
         relative_dim: int = 8,
+        relative_dim_out: int = 0,
         shared_qkv: bool = True,
         mixing: Mixing = "sum",
         qkv_bias: bool = False,
@@ -75,6 +76,7 @@ class AttentionArguments:
         angles            precision of rotary angles: double, float (double)
         kernel_size       side of a convolution's window (3)
         relative_dim      relative channels per head (8)
+        relative_dim_out  relative channels per head behind the matrices; 0: the same (0)
         shared_qkv        W^q, W^k, W^v for all offsets beside them (True)
         mixing            how the two parts are joined: sum, mean (sum)
         qkv_bias          a bias on queries, keys and values (False)
@@ -91,8 +93,8 @@ class AttentionArguments:
             dim=dim, heads=heads, dim_head=dim_head, grid=grid, cls=cls, causal=causal,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             rotary=rotary, angles=angles, kernel_size=kernel_size, relative_dim=relative_dim,
-            shared_qkv=shared_qkv, mixing=mixing, qkv_bias=qkv_bias, dropout=dropout, init=init,
-            workspace=workspace, precision=precision), relation, device, dtype)
+            relative_dim_out=relative_dim_out, shared_qkv=shared_qkv, mixing=mixing,
+            qkv_bias=qkv_bias, dropout=dropout, init=init, workspace=workspace, precision=precision), relation, device, dtype)
 
 
 class TranslutionArguments:
@@ -116,6 +118,7 @@ class TranslutionArguments:
         angles: Angles = "double",
         kernel_size: int = 3,
         relative_dim: int = 8,
+        relative_dim_out: int = 0,
         shared_qkv: bool = True,
         mixing: Mixing = "sum",
         qkv_bias: bool = False,
@@ -132,8 +135,8 @@ class TranslutionArguments:
             dim=dim, heads=heads, dim_head=dim_head, grid=grid, cls=cls, causal=causal,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             rotary=rotary, angles=angles, kernel_size=kernel_size, relative_dim=relative_dim,
-            shared_qkv=shared_qkv, mixing=mixing, qkv_bias=qkv_bias, dropout=dropout, init=init,
-            workspace=workspace, precision=precision), relation, device, dtype)
+            relative_dim_out=relative_dim_out, shared_qkv=shared_qkv, mixing=mixing,
+            qkv_bias=qkv_bias, dropout=dropout, init=init, workspace=workspace, precision=precision), relation, device, dtype)
 
 
 class AlphaTranslutionArguments:
@@ -157,6 +160,7 @@ class AlphaTranslutionArguments:
         angles: Angles = "double",
         kernel_size: int = 3,
         relative_dim: int = 8,
+        relative_dim_out: int = 0,
         shared_qkv: bool = True,
         mixing: Mixing = "sum",
         qkv_bias: bool = False,
@@ -173,8 +177,8 @@ class AlphaTranslutionArguments:
             dim=dim, heads=heads, dim_head=dim_head, grid=grid, cls=cls, causal=causal,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             rotary=rotary, angles=angles, kernel_size=kernel_size, relative_dim=relative_dim,
-            shared_qkv=shared_qkv, mixing=mixing, qkv_bias=qkv_bias, dropout=dropout, init=init,
-            workspace=workspace, precision=precision), relation, device, dtype)
+            relative_dim_out=relative_dim_out, shared_qkv=shared_qkv, mixing=mixing,
+            qkv_bias=qkv_bias, dropout=dropout, init=init, workspace=workspace, precision=precision), relation, device, dtype)
 
 
 _ViT = TypeVar("_ViT", bound="ViTArguments")
@@ -205,6 +209,7 @@ class ViTArguments:
         angles: Optional[Angles] = None,
         kernel_size: Optional[int] = None,
         relative_dim: Optional[int] = None,
+        relative_dim_out: Optional[int] = None,
         shared_qkv: Optional[bool] = None,
         mixing: Optional[Mixing] = None,
         hybrid_layers: Optional[int] = None,
@@ -246,6 +251,7 @@ class ViTArguments:
         angles            precision of rotary angles: double, float (double)
         kernel_size       side of a convolution's window (3)
         relative_dim      relative channels per head (8)
+        relative_dim_out  relative channels per head behind the matrices; 0: the same (0)
         shared_qkv        W^q, W^k, W^v for all offsets beside them (True)
         mixing            how the two parts are joined: sum, mean (sum)
         hybrid_layers     number of layers, from the first, that use the method (all)
@@ -270,10 +276,10 @@ class ViTArguments:
             patch_size=patch_size, input_embedding=input_embedding, dropout=dropout, init=init,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             rotary=rotary, angles=angles, kernel_size=kernel_size, relative_dim=relative_dim,
-            shared_qkv=shared_qkv, mixing=mixing, hybrid_layers=hybrid_layers, rest=rest,
-            extra_norms=extra_norms, qkv_bias=qkv_bias, gelu=gelu, norm_eps=norm_eps,
-            image_size=image_size, channels=channels, classes=classes, pooling=pooling,
-            precision=precision), device, dtype)
+            relative_dim_out=relative_dim_out, shared_qkv=shared_qkv, mixing=mixing,
+            hybrid_layers=hybrid_layers, rest=rest, extra_norms=extra_norms, qkv_bias=qkv_bias,
+            gelu=gelu, norm_eps=norm_eps, image_size=image_size, channels=channels, classes=classes,
+            pooling=pooling, precision=precision), device, dtype)
 
     @classmethod
     def named(
@@ -298,6 +304,7 @@ class ViTArguments:
         angles: Optional[Angles] = None,
         kernel_size: Optional[int] = None,
         relative_dim: Optional[int] = None,
+        relative_dim_out: Optional[int] = None,
         shared_qkv: Optional[bool] = None,
         mixing: Optional[Mixing] = None,
         hybrid_layers: Optional[int] = None,
@@ -320,10 +327,10 @@ class ViTArguments:
             patch_size=patch_size, input_embedding=input_embedding, dropout=dropout, init=init,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             rotary=rotary, angles=angles, kernel_size=kernel_size, relative_dim=relative_dim,
-            shared_qkv=shared_qkv, mixing=mixing, hybrid_layers=hybrid_layers, rest=rest,
-            extra_norms=extra_norms, qkv_bias=qkv_bias, gelu=gelu, norm_eps=norm_eps,
-            image_size=image_size, channels=channels, classes=classes, pooling=pooling,
-            precision=precision, device=device, dtype=dtype)
+            relative_dim_out=relative_dim_out, shared_qkv=shared_qkv, mixing=mixing,
+            hybrid_layers=hybrid_layers, rest=rest, extra_norms=extra_norms, qkv_bias=qkv_bias,
+            gelu=gelu, norm_eps=norm_eps, image_size=image_size, channels=channels, classes=classes,
+            pooling=pooling, precision=precision, device=device, dtype=dtype)
 
 
 _GPT = TypeVar("_GPT", bound="GPTArguments")
@@ -354,6 +361,7 @@ class GPTArguments:
         angles: Optional[Angles] = None,
         kernel_size: Optional[int] = None,
         relative_dim: Optional[int] = None,
+        relative_dim_out: Optional[int] = None,
         shared_qkv: Optional[bool] = None,
         mixing: Optional[Mixing] = None,
         hybrid_layers: Optional[int] = None,
@@ -392,6 +400,7 @@ class GPTArguments:
         angles            precision of rotary angles: double, float (double)
         kernel_size       side of a convolution's window (3)
         relative_dim      relative channels per head (8)
+        relative_dim_out  relative channels per head behind the matrices; 0: the same (0)
         shared_qkv        W^q, W^k, W^v for all offsets beside them (True)
         mixing            how the two parts are joined: sum, mean (sum)
         hybrid_layers     number of layers, from the first, that use the method (all)
@@ -413,9 +422,9 @@ class GPTArguments:
             length=length, input_embedding=input_embedding, dropout=dropout, init=init,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             rotary=rotary, angles=angles, kernel_size=kernel_size, relative_dim=relative_dim,
-            shared_qkv=shared_qkv, mixing=mixing, hybrid_layers=hybrid_layers, rest=rest,
-            extra_norms=extra_norms, qkv_bias=qkv_bias, gelu=gelu, norm_eps=norm_eps,
-            vocabulary=vocabulary, precision=precision), device, dtype)
+            relative_dim_out=relative_dim_out, shared_qkv=shared_qkv, mixing=mixing,
+            hybrid_layers=hybrid_layers, rest=rest, extra_norms=extra_norms, qkv_bias=qkv_bias,
+            gelu=gelu, norm_eps=norm_eps, vocabulary=vocabulary, precision=precision), device, dtype)
 
     @classmethod
     def named(
@@ -440,6 +449,7 @@ class GPTArguments:
         angles: Optional[Angles] = None,
         kernel_size: Optional[int] = None,
         relative_dim: Optional[int] = None,
+        relative_dim_out: Optional[int] = None,
         shared_qkv: Optional[bool] = None,
         mixing: Optional[Mixing] = None,
         hybrid_layers: Optional[int] = None,
@@ -459,6 +469,7 @@ class GPTArguments:
             length=length, input_embedding=input_embedding, dropout=dropout, init=init,
             method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
             rotary=rotary, angles=angles, kernel_size=kernel_size, relative_dim=relative_dim,
-            shared_qkv=shared_qkv, mixing=mixing, hybrid_layers=hybrid_layers, rest=rest,
-            extra_norms=extra_norms, qkv_bias=qkv_bias, gelu=gelu, norm_eps=norm_eps,
-            vocabulary=vocabulary, precision=precision, device=device, dtype=dtype)
+            relative_dim_out=relative_dim_out, shared_qkv=shared_qkv, mixing=mixing,
+            hybrid_layers=hybrid_layers, rest=rest, extra_norms=extra_norms, qkv_bias=qkv_bias,
+            gelu=gelu, norm_eps=norm_eps, vocabulary=vocabulary, precision=precision, device=device,
+            dtype=dtype)

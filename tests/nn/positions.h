@@ -48,6 +48,12 @@ inline std::vector<NamedPosition> every_position() {
         [&](Position& p) { p.shared_qkv = false, p.roles = Roles::parse(roles); });
   add(Method::alpha_translution, "mean", [](Position& p) { p.mixing = Mixing::mean; });
   add(Method::alpha_translution, "of width 0", [](Position& p) { p.relative_dim = 0; });
+  for (const char* roles : {"qkv", "q", "kv", "v"})
+    add(Method::alpha_translution, join(roles, " to wider heads"),
+        [&](Position& p) { p.relative_dim_out = 11, p.roles = Roles::parse(roles); });
+  add(Method::alpha_translution, "k alone to narrower heads", [](Position& p) {
+    p.relative_dim_out = 3, p.shared_qkv = false, p.roles = Roles::parse("k");
+  });
   add(Method::alpha_translution, "rotary", [](Position& p) { p.rotary = true; });
   add(Method::translution, "v rotary",
       [](Position& p) { p.rotary = true, p.roles = Roles::parse("v"); });

@@ -110,6 +110,9 @@ SettingGroup<Position> alpha_group() {
   using F = Setting<Position>;
   return {"Alpha-Translution",
           {F("relative-dim", &P::relative_dim, whole(), "relative channels per head"),
+           F("relative-dim-out", &P::relative_dim_out, whole(),
+             "relative channels per head behind the matrices; 0: the same")
+               .left_out_by_default(),
            F("shared-qkv", &P::shared_qkv, on_off(), "W^q, W^k, W^v for all offsets beside them"),
            F("mixing", &P::mixing, one_of(kMixings), "how the two parts are joined")}};
 }

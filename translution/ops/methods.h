@@ -24,13 +24,13 @@ struct RoleWeights {
 MethodResult translution(const at::Tensor& x, const RoleWeights& weights,
                          const AttentionCall& call);
 
-/// Weights of alpha-Translution. A relative role has a table; the width r of the small space is
-/// split among the heads like any other.
+/// Weights of alpha-Translution. A relative role has a table, from r1 to r2 channels; the others go
+/// to r2 at once. Either width is split among the heads like any other.
 struct AlphaWeights {
   RoleWeights shared;  ///< [C, heads * D] each, or all undefined
-  RoleWeights down;    ///< [C, r]
-  RoleWeights table;   ///< [M, r, r]; undefined: that role is the same for all offsets
-  at::Tensor up;       ///< [r, heads * D], back from the small space of the values
+  RoleWeights down;    ///< [C, r1], or [C, r2] without a table
+  RoleWeights table;   ///< [M, r1, r2]; undefined: that role is the same for all offsets
+  at::Tensor up;       ///< [r2, heads * D], back from the small space of the values
 };
 
 /// alpha-Translution in the form that sums values in the small space and expands once:
