@@ -8,7 +8,6 @@
 
 #include "translution/core/precision.h"
 #include "translution/io/append.h"
-#include "translution/train/tensorboard.h"
 
 namespace translution {
 
@@ -24,9 +23,9 @@ struct Metrics {
 /// precision: "share_of_sgemm" or "share_of_bf16".
 const char* share_metric(Precision precision);
 
-/// The log of a run, three times over in its directory: `metrics.jsonl` (one object per moment),
-/// `metrics.csv` (one line per value: step, epoch, split, name, value) and a TensorBoard file.
-/// Each moment is handed to the system at once.
+/// The log of a run: `metrics.jsonl` in its directory, one object per moment, each handed to the
+/// system at once. What else shows the run is made from it: TensorBoard's event file, which grows
+/// with it and is written anew when the log is opened, and metrics.csv.
 class MetricsLog {
  public:
   /// Keeps what the directory's log says up to step `after`, and cuts all behind it, a broken last
@@ -41,9 +40,14 @@ class MetricsLog {
   void sync();
 
  private:
-  AppendFile jsonl_, csv_;
-  TensorBoardWriter tensorboard_;
+  MetricsLog(const std::string& directory, const std::vector<Metrics>& kept);
+
+  AppendFile log_, events_;
 };
+
+/// Writes `metrics.csv` from the log of a directory: step, epoch, split, name, value, one line for
+/// each value.
+void write_metrics_csv(const std::string& directory);
 
 /// The moments of a `metrics.jsonl`. A last line that cannot be read is left out, since a killed
 /// run leaves such; any other is named.

@@ -326,6 +326,12 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
 }
 
 bool Trainer::run(const std::atomic<bool>& stop) {
+  const bool done = run_until(stop);
+  write_metrics_csv(setup_.directory);
+  return done;
+}
+
+bool Trainer::run_until(const std::atomic<bool>& stop) {
   log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1,
                                       !state_.owes_evaluation);
   network_.module().train();

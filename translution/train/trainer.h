@@ -75,6 +75,7 @@ class Trainer {
   void log_training(double norm);
   bool evaluate_all();
   void train_on(const std::atomic<bool>& stop);
+  bool run_until(const std::atomic<bool>& stop);
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);
