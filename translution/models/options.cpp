@@ -118,6 +118,7 @@ AttentionOptions ModelOptions::attention(int64_t layer) const {
       .qkv_bias(qkv_bias)
       .dropout(dropout)
       .init(init)
+      .workspace(workspace.value_or(default_workspace()))
       .precision(precision);
 }
 

@@ -70,6 +70,9 @@ struct ModelOptions {
   double dropout = 0.0;
   Init init = Init::scaled;
   Precision precision = Precision::float32;  ///< of products; weights are float32 in either
+  /// Bytes that each layer may keep for backward; unset: default_workspace(). Not saved with a
+  /// model.
+  std::optional<int64_t> workspace;
 
   /// Reads a name such as "vit-a/12", "gpt-a-160", "vit-base", "gpt-6x192x3x768-160" into family,
   /// architecture and patch size or length; or one of the authors' (models/authors.h), which says

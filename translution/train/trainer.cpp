@@ -83,6 +83,10 @@ AdamWOptions adamw_options(const TrainOptions& o) {
   return options;
 }
 
+StepOptions step_options(const TrainOptions& options) {
+  return {options.accumulate, options.label_smoothing, options.clip};
+}
+
 int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options) {
   return BatchOrder(data.train->size(), training_order(options.batch, 0)).batches_per_epoch();
 }
@@ -228,32 +232,17 @@ void Trainer::stop_on(double number, const char* what, const LoadedBatch& loaded
       samples_text(loaded.plan.samples), "); ", last, "; try a lower --lr or a longer --warmup"));
 }
 
-// Forward and backward of each part of the batch, then the update. Returns the gradients' norm.
-double Trainer::train_step(const LoadedBatch& loaded) {
+// Returns the gradients' norm.
+double Trainer::take_step(const LoadedBatch& loaded) {
   torch::manual_seed(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits());
-  optimizer_.zero_grad();
-  const auto& batch = loaded.batch;
-  const int64_t samples = batch.input.size(0);
-  double sum = 0;
-  for (int64_t part = 0; part < options_.accumulate; ++part) {
-    const int64_t begin = samples * part / options_.accumulate;
-    const int64_t count = samples * (part + 1) / options_.accumulate - begin;
-    if (count == 0) continue;
-    const auto logits = network_.forward(batch.input.narrow(0, begin, count));
-    const auto loss =
-        loss_of(logits, batch.target.narrow(0, begin, count), options_.label_smoothing) *
-        (static_cast<double>(count) / static_cast<double>(samples));
-    sum += loss.item<double>();
-    stop_on(sum, "the loss", loaded);
-    loss.backward();
-  }
   optimizer_.options.lr = learning_rate(options_, state_.step, total_);
-  const double norm = optimizer_.step(options_.clip);
-  stop_on(norm, "the norm of the gradients", loaded);
-  state_.loss_sum += sum;
+  const auto outcome = train_step(network_, optimizer_, loaded.batch, step_options(options_));
+  stop_on(outcome.loss, "the loss", loaded);
+  stop_on(outcome.norm, "the norm of the gradients", loaded);
+  state_.loss_sum += outcome.loss;
   ++state_.loss_count;
   ++state_.step;
-  return norm;
+  return outcome.norm;
 }
 
 void Trainer::log_training(double norm) {
@@ -315,7 +304,7 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
     const auto start = Clock::now();
     const auto loaded = loader.next();
     waited_ += seconds_since(start);
-    const double norm = train_step(*loaded);
+    const double norm = take_step(*loaded);
     samples_ += loaded->batch.input.size(0);
     seconds_ += seconds_since(start);
     if (due(options_.log_every)) log_training(norm);

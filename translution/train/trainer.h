@@ -9,11 +9,11 @@
 #include "translution/data/loader.h"
 #include "translution/data/sources.h"
 #include "translution/models/network.h"
-#include "translution/train/adamw.h"
 #include "translution/train/checkpoint_store.h"
 #include "translution/train/evaluate.h"
 #include "translution/train/metrics.h"
 #include "translution/train/options.h"
+#include "translution/train/step.h"
 
 namespace translution {
 
@@ -25,14 +25,16 @@ struct TrainEvents {
 };
 
 AdamWOptions adamw_options(const TrainOptions& options);
+StepOptions step_options(const TrainOptions& options);
 
 /// Updates in one pass over the training data, and in the whole run.
 int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options);
 int64_t total_steps(const DataSource& data, const TrainOptions& options);
 
-/// Trains a network on a data source, in a run directory that holds the log and the checkpoints.
-/// Everything random is drawn from the seed and the step, so that a run that was killed and
-/// resumed ends with the same bits as an undisturbed one, for any number of threads and workers.
+/// Trains a network on a data source, in a run directory that holds
+/// the log and the checkpoints. Everything random is drawn from the seed and the step, so that a
+/// run that was killed and resumed ends with the same bits as an undisturbed one, for any number of
+/// threads and workers.
 class Trainer {
  public:
   struct Setup {
@@ -70,7 +72,7 @@ class Trainer {
     int64_t loss_count = 0;
   };
 
-  double train_step(const LoadedBatch& loaded);
+  double take_step(const LoadedBatch& loaded);
   void stop_on(double number, const char* what, const LoadedBatch& loaded) const;
   void log_training(double norm);
   bool evaluate_all();

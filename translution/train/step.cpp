@@ -1,0 +1,42 @@
+#include "translution/train/step.h"
+
+#include <torch/utils.h>
+
+#include <cmath>
+
+#include "translution/train/evaluate.h"
+
+namespace translution {
+
+StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
+                       const StepOptions& options, const std::function<void(int64_t)>& done) {
+  optimizer.zero_grad();
+  StepOutcome outcome;
+  const int64_t samples = batch.input.size(0);
+  for (int64_t part = 0; part < options.parts; ++part) {
+    const int64_t begin = samples * part / options.parts;
+    const int64_t count = samples * (part + 1) / options.parts - begin;
+    if (count > 0) {
+      const auto logits = network.forward(batch.input.narrow(0, begin, count));
+      const auto loss =
+          loss_of(logits, batch.target.narrow(0, begin, count), options.label_smoothing) *
+          (static_cast<double>(count) / static_cast<double>(samples));
+      outcome.loss += loss.item<double>();
+      if (!std::isfinite(outcome.loss)) return outcome;
+      loss.backward();
+    }
+    if (done) done(part + 1);
+  }
+  outcome.norm = optimizer.step(options.clip);
+  return outcome;
+}
+
+Batch random_batch(const ModelOptions& model, int64_t samples) {
+  if (model.family == Family::gpt)
+    return {torch::randint(model.vocabulary, {samples, model.length}, torch::kLong),
+            torch::randint(model.vocabulary, {samples, model.length}, torch::kLong)};
+  return {torch::randn({samples, model.channels, model.image_size[0], model.image_size[1]}),
+          torch::randint(model.classes, {samples}, torch::kLong)};
+}
+
+}  // namespace translution
