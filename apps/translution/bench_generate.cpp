@@ -10,6 +10,7 @@
 #include "translution/models/bf16_weights.h"
 #include "translution/models/cost.h"
 #include "translution/models/generate.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
 namespace {
@@ -59,6 +60,7 @@ void write_text(const GPT& model, bool cache, Times& times) {
     generator.feed({random.below(model->options.vocabulary)});
     const Stopwatch watch;
     times.logits = generator.logits();
+    wait_for(times.logits.device());
     samples.push_back(watch.milliseconds());
   }
   const auto last = samples.end() - std::min(cache ? kLastKept : kLastWhole, samples.size());
@@ -67,18 +69,20 @@ void write_text(const GPT& model, bool cache, Times& times) {
   times.text.push_back(std::accumulate(samples.begin(), samples.end(), 0.0));
 }
 
-GPT make_model(ModelOptions options, Precision precision) {
+GPT make_model(ModelOptions options, Precision precision, torch::Device device) {
   torch::manual_seed(0);
   options.precision = precision;
   GPT model(options);
   if (precision == Precision::bf16) hold_in_bf16(*model, options);
+  model->to(device);
   return model;
 }
 
 Json measure_generation(const ModelOptions& options, const BenchFlags& flags) {
   const bool bf16 = options.precision == Precision::bf16;
-  const GPT model = make_model(options, options.precision);
-  const GPT other = bf16 ? make_model(options, Precision::float32) : GPT(nullptr);
+  const auto device = flags.device();
+  const GPT model = make_model(options, options.precision, device);
+  const GPT other = bf16 ? make_model(options, Precision::float32, device) : GPT(nullptr);
   std::optional<Bf16Gemm> products;
   if (bf16) products.emplace(flags.threads());
   Times kept, whole, in_float32;

@@ -10,6 +10,7 @@
 #include "translution/kernels/gemm.h"
 #include "translution/models/cost.h"
 #include "translution/ops/implementation.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
 namespace {
@@ -76,10 +77,12 @@ struct OpFlags {
 
 // A layer with an input and the gradient of its output.
 struct Case {
-  Case(const AttentionOptions& options, int64_t batch) : layer(options) {
+  Case(const AttentionOptions& options, int64_t batch, torch::Device device_)
+      : layer(options), device(device_) {
     const int64_t tokens = count_tokens({options.grid(), options.cls(), options.causal()});
-    x = torch::randn({batch, tokens, options.dim()}).requires_grad_();
-    d_out = torch::randn({batch, tokens, options.dim()});
+    layer->to(device);
+    x = torch::randn({batch, tokens, options.dim()}).to(device).requires_grad_();
+    d_out = torch::randn({batch, tokens, options.dim()}).to(device);
     leaves = layer->parameters();
     leaves.push_back(x);
   }
@@ -104,6 +107,7 @@ struct Case {
   }
 
   Attention layer;
+  const torch::Device device;
   torch::Tensor x, d_out;  // [B,N,C]
   std::vector<torch::Tensor> leaves;
 };
@@ -158,6 +162,7 @@ void take_float32_turn(Case& test, Bf16Gemm& products, Float32Turns& turns) {
   test.drop_gradients();
   const Stopwatch watch;
   test.layer->forward(test.x).backward(test.d_out);
+  wait_for(test.device);
   turns.milliseconds.push_back(watch.milliseconds());
   test.compute_in(options.precision(), options.workspace());
 }
@@ -167,10 +172,11 @@ Timing time_passes(Case& test, int64_t repeats, int threads) {
   Sgemm sgemm(threads);
   std::optional<Bf16Gemm> products;
   if (test.layer->options.precision() == Precision::bf16) products.emplace(threads);
-  const auto timed = [](std::vector<double>& samples, double& flops, const auto& work) {
+  const auto timed = [&](std::vector<double>& samples, double& flops, const auto& work) {
     const auto before = kernels::gemm_flops();
     const Stopwatch watch;
     work();
+    wait_for(test.device);
     samples.push_back(watch.milliseconds());
     flops = static_cast<double>(kernels::gemm_flops() - before);
   };
@@ -206,7 +212,7 @@ double weight_bytes(const Timing& timing, const AttentionOptions& layer) {
 
 Json measure_layer(const AttentionOptions& layer, const BenchFlags& flags) {
   torch::manual_seed(0);
-  Case test(layer, flags.batch());
+  Case test(layer, flags.batch(), flags.device());
   const double max_error = compare_implementations(test);
   const auto peak = peak_bytes([&] { test.results(); });
   const auto timing = time_passes(test, flags.repeats(), flags.threads());

@@ -8,6 +8,7 @@
 #include "model_flags.h"
 #include "translution/core/memory.h"
 #include "translution/models/cost.h"
+#include "translution/train/device.h"
 #include "translution/train/step.h"
 
 namespace translution::cli {
@@ -45,7 +46,7 @@ struct StepFlags {
 class BenchTask {
  public:
   BenchTask(const ModelOptions& model, const BenchFlags& flags)
-      : network_(make_network(model)),
+      : network_(make_network(model, flags.device())),
         batch_(random_batch(model, flags.batch())),
         optimizer_(network_.module().parameters(), {}) {}
 
@@ -53,12 +54,15 @@ class BenchTask {
     const auto outcome = train_step(network_, optimizer_, batch_, {1, 0, kClip});
     if (!std::isfinite(outcome.loss) || !std::isfinite(outcome.norm))
       throw std::runtime_error("bench step: the gradients of a step are not finite");
+    wait_for(network_.device());
   }
 
  private:
-  static Network make_network(const ModelOptions& model) {
+  static Network make_network(const ModelOptions& model, torch::Device device) {
     torch::manual_seed(0);
-    return Network(model);
+    Network network(model);
+    network.to(device);
+    return network;
   }
 
   Network network_;
@@ -146,8 +150,10 @@ std::string step_text(const Json& json) {
 void run_step(const StepFlags& flags) {
   auto model = flags.model.read();
   model.precision = flags.bench.precision();
-  require_memory_to_train(model, flags.bench.batch(), "lower --batch");
-  require_memory(bytes_of(model, flags.bench.batch()), "bf16 beside float32", "lower --batch");
+  if (flags.bench.device().is_cpu()) {
+    require_memory_to_train(model, flags.bench.batch(), "lower --batch");
+    require_memory(bytes_of(model, flags.bench.batch()), "bf16 beside float32", "lower --batch");
+  }
   at::set_num_threads(flags.bench.threads());
   const Json json = measure_step(model, flags.bench);
   flags.bench.show(json, fmt::format("{} with {}: batch {}, {}\n{}\n{}", model.name(),

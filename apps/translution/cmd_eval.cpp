@@ -13,6 +13,7 @@
 #include "table.h"
 #include "translution/core/cpu_info.h"
 #include "translution/data/settings.h"
+#include "translution/train/device.h"
 #include "translution/train/evaluate.h"
 
 namespace translution::cli {
@@ -28,7 +29,8 @@ constexpr const char* kEvalExamples =
     "  translution eval runs/alpha --data mnist:data/mnist";
 
 struct EvalFlags {
-  explicit EvalFlags(Command command) : settings(command), precision(command, "the run's") {
+  explicit EvalFlags(Command command)
+      : settings(command), precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add(
         settings_named(data_settings(), {"data", "canvas", "eval-on", "eval-limit", "max-broken"}));
@@ -38,13 +40,16 @@ struct EvalFlags {
 
   SettingFlags settings;
   PrecisionFlag precision;
+  DeviceFlag device;
   std::string path;
   bool json = false;
 };
 
 void run_eval(const EvalFlags& flags) {
   at::set_num_threads(usable_cores());
+  const auto device = find_device(flags.device.read());
   const auto trained = load_trained(flags.path, flags.precision.read());
+  trained.network->to(device);
   const auto given = flags.settings.given();
   const auto source = open_data_of(trained, given);
   const auto batch = given.find("batch");
@@ -61,8 +66,9 @@ void run_eval(const EvalFlags& flags) {
                {"top-5 %", Align::right},
                {"perplexity", Align::right}});
   for (const auto& set : source.evaluation)
-    require_memory_to_evaluate(trained.network->options(), std::min(size, set.dataset->size()),
-                               "lower --batch");
+    if (device.is_cpu())
+      require_memory_to_evaluate(trained.network->options(), std::min(size, set.dataset->size()),
+                                 "lower --batch");
   for (const auto& set : source.evaluation) {
     Progress progress(set.dataset->size(), stderr);
     int64_t done = 0;

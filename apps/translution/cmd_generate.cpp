@@ -7,6 +7,7 @@
 #include "translution/core/cpu_info.h"
 #include "translution/data/token_files.h"
 #include "translution/models/generate.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
 namespace {
@@ -40,7 +41,8 @@ const std::vector<SettingGroup<SamplingOptions>>& sampling_settings() {
 }
 
 struct GenerateFlags {
-  explicit GenerateFlags(Command command) : settings(command), precision(command, "the run's") {
+  explicit GenerateFlags(Command command)
+      : settings(command), precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add("prompt", "TEXT", "start of the text (a line feed)", "Text");
     settings.add("data", "tokens:DIR", "data whose tokenizer is used (the run's)", "Text");
@@ -50,6 +52,7 @@ struct GenerateFlags {
 
   SettingFlags settings;
   PrecisionFlag precision;
+  DeviceFlag device;
   std::string path;
 };
 
@@ -105,7 +108,9 @@ void run_generate(const GenerateFlags& flags) {
   const auto count = given.find("tokens");
   const int64_t tokens =
       count == given.end() ? 200 : Value{"--tokens", count->second}.number(1, 1 << 30);
+  const auto device = find_device(flags.device.read());
   auto trained = load_trained(flags.path, flags.precision.read());
+  trained.network->to(device);
   require(trained.network->options().family == Family::gpt, flags.path, " holds ",
           trained.network->options().name(), "; text wants a gpt model");
   const auto tokenizer = tokenizer_of(trained, given);

@@ -13,6 +13,7 @@
 #include "translution/data/augment.h"
 #include "translution/data/image_file.h"
 #include "translution/data/resample.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
 namespace {
@@ -27,13 +28,14 @@ constexpr const char* kPredictExamples =
     "  translution predict runs/digits seven.png --json";
 
 struct PredictFlags {
-  explicit PredictFlags(Command command) : precision(command, "the run's") {
+  explicit PredictFlags(Command command) : precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     command.argument("IMAGE", files, "JPEG or PNG files");
     command.flag("--json", json, "print JSON");
   }
 
   PrecisionFlag precision;
+  DeviceFlag device;
   std::string path;
   std::vector<std::string> files;
   bool json = false;
@@ -64,7 +66,9 @@ torch::Tensor picture(const std::string& file, const ModelOptions& model) {
 
 void run_predict(const PredictFlags& flags) {
   at::set_num_threads(usable_cores());
+  const auto device = find_device(flags.device.read());
   const auto trained = load_trained(flags.path, flags.precision.read());
+  trained.network->to(device);
   const auto& model = trained.network->options();
   require(model.family == Family::vit, flags.path, " holds ", model.name(),
           "; images want a vit model");

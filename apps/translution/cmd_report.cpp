@@ -6,6 +6,7 @@
 #include "report_data.h"
 #include "translution/core/cpu_info.h"
 #include "translution/io/atomic_file.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
 namespace {
@@ -20,9 +21,10 @@ constexpr const char* kReportExamples =
     "  translution report runs/self runs/alpha --out both.html";
 
 struct ReportFlags {
-  explicit ReportFlags(Command command) : precision(command, "each run's") {}
+  explicit ReportFlags(Command command) : precision(command, "each run's"), device(command) {}
 
   PrecisionFlag precision;
+  DeviceFlag device;
   std::vector<std::string> runs;
   Option out;
   bool curves_only = false;
@@ -32,8 +34,10 @@ void run_report(const ReportFlags& flags) {
   at::set_num_threads(usable_cores());
   ReportData data;
   data.title = flags.runs.size() == 1 ? "A run of translution" : "Runs of translution";
+  const auto device = find_device(flags.device.read());
   for (const auto& directory : flags.runs)
-    data.runs.push_back(describe_run(directory, !flags.curves_only, flags.precision.read()));
+    data.runs.push_back(
+        describe_run(directory, !flags.curves_only, flags.precision.read(), device));
   const std::string out =
       flags.out.given() ? value_of(flags.out).text : flags.runs.front() + "/report.html";
   write_file_atomically(out, make_report(data));

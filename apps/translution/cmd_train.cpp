@@ -16,6 +16,7 @@
 #include "translution/data/settings.h"
 #include "translution/models/cost.h"
 #include "translution/train/config.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
 namespace {
@@ -109,6 +110,7 @@ Plan make_plan(const TrainFlags& flags, std::map<std::string, std::string>& give
   }
   set_all(train_settings(), given, plan.train, "--");
   plan.train.check();
+  find_device(plan.train.device);  // now: data may take long to open
   plan.data = data_options({}, given, plan.train.seed);
   plan.threads = usable_cores();
   if (const auto threads = given.find("threads"); threads != given.end())
@@ -162,6 +164,7 @@ void introduce(const Plan& plan, const DataSource& source) {
   fmt::print("; {}\n", plan.out);
   if (plan.train.precision == Precision::bf16)
     fmt::print("bfloat16 products: {}\n", bf16_products(instruction_sets()));
+  if (plan.train.device != "cpu") fmt::print("device: {}\n", plan.train.device);
   std::fflush(stdout);
 }
 
@@ -173,8 +176,9 @@ void run_train(const TrainFlags& flags) {
   DataSource source;
   read_model_into(plan, source, given);
   const int64_t batch = std::min(plan.train.batch, source.train->size());
-  require_memory_to_train(plan.model, (batch + plan.train.accumulate - 1) / plan.train.accumulate,
-                          "lower --batch, or raise --accumulate");
+  if (find_device(plan.train.device).is_cpu())
+    require_memory_to_train(plan.model, (batch + plan.train.accumulate - 1) / plan.train.accumulate,
+                            "lower --batch, or raise --accumulate");
   introduce(plan, source);
   Progress progress(total_steps(source, plan.train), stderr);
   TrainingCall call{plan, plan.out, plan.resume, {}, {}};

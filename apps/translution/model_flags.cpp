@@ -42,6 +42,12 @@ std::optional<Precision> PrecisionFlag::read() const {
   return value_of(option_).one_of(kPrecisions);
 }
 
+DeviceFlag::DeviceFlag(Command command)
+    : option_(command.option("--device", "NAME",
+                             "device to compute on: cpu, cuda, cuda:N or mps (cpu)")) {}
+
+std::string DeviceFlag::read() const { return option_.given() ? value_of(option_).text : "cpu"; }
+
 PositionFlags::PositionFlags(Command command) : flags_(command) { flags_.add(position_settings()); }
 
 Position PositionFlags::read() const {

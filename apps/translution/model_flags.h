@@ -50,6 +50,16 @@ class PrecisionFlag {
   Option option_;
 };
 
+/// --device of a command.
+class DeviceFlag {
+ public:
+  explicit DeviceFlag(Command command);
+  std::string read() const;  ///< a name for find_device (train/device.h)
+
+ private:
+  Option option_;
+};
+
 /// The options of a command that decide a method and its choices.
 class PositionFlags {
  public:

@@ -16,6 +16,7 @@
 #include "translution/models/cost.h"
 #include "translution/reproduce/cuts.h"
 #include "translution/reproduce/run_record.h"
+#include "translution/train/device.h"
 #include "translution/train/trainer.h"
 #include "version.h"
 
@@ -183,8 +184,9 @@ StepResult take_step(const ReproduceCall& call, const PaperTable& table,
 }
 
 void check_settings(const PlanRequest& request) {
-  constexpr const char* kOfAStep[] = {"batch", "lr",   "weight-decay",    "beta2",
-                                      "clip",  "init", "label-smoothing", "precision"};
+  constexpr const char* kOfAStep[] = {"batch",           "lr",        "weight-decay",
+                                      "beta2",           "clip",      "init",
+                                      "label-smoothing", "precision", "device"};
   for (const auto& [name, text] : request.settings)
     require(std::find(std::begin(kOfAStep), std::end(kOfAStep), name) != std::end(kOfAStep),
             "--one-step: --", name, " changes nothing of a single step; leave it out");
@@ -202,6 +204,8 @@ ReproducePlan plan_of(const ReproduceCall& call) {
   require(!request.rows.empty(), "--one-step: the paper could train all rows of ", table.name,
           "; name some with --rows");
   auto plan = make_plan(request, paper_data(subject_of(table.rows.front().model)).facts);
+  require(find_device(plan.trainings.front().train.device).is_cpu(),
+          "--one-step measures the memory of this process; expected --device cpu");
   for (auto& row : plan.rows) row.model.workspace = 0;  // encode again rather than keep
   return plan;
 }

@@ -109,12 +109,13 @@ void add_attention(Trained& trained, const Batch& batch, ReportEvaluation& evalu
   const int64_t cls = model.has_cls() ? 1 : 0, patches = grid[0] * grid[1];
   const int64_t query = cls ? -1 : grid[0] / 2 * grid[1] + grid[1] / 2;
   AttentionPicture picture{to_image(batch.input[0]), grid[0], grid[1], query, {}};
-  const auto maps = trained.network->vit()->attention_maps(batch.input.narrow(0, 0, 1));
+  const auto maps = trained.network->vit()->attention_maps(
+      batch.input.narrow(0, 0, 1).to(trained.network->device()));
   for (size_t layer = 0; layer < maps.size(); ++layer)
     for (int64_t head = 0; head < maps[layer].size(1); ++head) {
       const auto row = maps[layer][0][head][cls ? 0 : query]
                            .narrow(0, cls, patches)
-                           .to(torch::kDouble)
+                           .to(torch::kCPU, torch::kDouble)
                            .contiguous();
       picture.heads.push_back({static_cast<int64_t>(layer) + 1,
                                head + 1,
@@ -134,7 +135,7 @@ ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
   ReportConfusion confusion{trained.classes, std::vector<int64_t>(classes * classes)};
   Loader loader(limited, {evaluation_order(kBatch), 1});
   while (const auto loaded = loader.next()) {
-    const auto shares = trained.network->forward(loaded->batch.input).softmax(1);
+    const auto shares = trained.network->forward(loaded->batch.input).softmax(1).to(torch::kCPU);
     if (evaluation.attention.empty()) add_attention(trained, loaded->batch, evaluation);
     add_samples(trained, *loaded, shares, stride, evaluation);
     count_confusions(shares.argmax(1), loaded->batch.target, confusion);
@@ -146,7 +147,8 @@ ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
 // The norms of the matrices of a table [slots, in, out], laid out over the offsets.
 ReportNorms norms_of(const std::string& name, const torch::Tensor& table,
                      const OffsetTable& offsets, const std::vector<int64_t>& grid) {
-  const auto norm = table.detach().to(torch::kFloat).flatten(1).norm(2, 1).to(torch::kDouble);
+  const auto norm =
+      table.detach().to(torch::kFloat).flatten(1).norm(2, 1).to(torch::kCPU, torch::kDouble);
   ReportNorms norms{name, grid.size() == 2 ? 2 * grid[0] - 1 : 1, 2 * grid.back() - 1, {}, {}};
   norms.values.assign(norms.rows * norms.cols, std::nan(""));
   for (int64_t slot = 0; slot < offsets.num_slots(); ++slot) {
@@ -180,8 +182,9 @@ void add_norms(Trained& trained, ReportRun& run) {
 }
 
 void add_pictures(const std::string& directory, std::optional<Precision> precision,
-                  ReportRun& run) {
+                  torch::Device device, ReportRun& run) {
   auto trained = load_trained(directory, precision);
+  trained.network->to(device);
   torch::NoGradGuard no_grad;
   const auto source = open_data_of(trained, {});
   const auto parameters = model_cost(trained.network->options()).parameters;
@@ -200,14 +203,14 @@ void add_pictures(const std::string& directory, std::optional<Precision> precisi
 }  // namespace
 
 ReportRun describe_run(const std::string& directory, bool pictures,
-                       std::optional<Precision> precision) {
+                       std::optional<Precision> precision, torch::Device device) {
   ReportRun run;
   run.name = std::filesystem::path(directory).lexically_normal().filename();
   if (run.name.empty()) run.name = directory;
   const auto log = read_metrics(directory + "/metrics.jsonl");
   add_curves(log, run);
   add_summary(log, run);
-  if (pictures) add_pictures(directory, precision, run);
+  if (pictures) add_pictures(directory, precision, device, run);
   return run;
 }
 

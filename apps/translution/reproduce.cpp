@@ -24,6 +24,7 @@
 #include "translution/reproduce/markdown.h"
 #include "translution/reproduce/run_record.h"
 #include "translution/train/checkpoint.h"
+#include "translution/train/device.h"
 #include "version.h"
 
 namespace translution::cli {
@@ -43,6 +44,11 @@ KnownRuns known_of(const ReproduceCall& call, const ReproducePlan& plan) {
   return call.known.empty() ? KnownRuns() : known_runs(plan, read_results(call.known));
 }
 
+// Of all trainings; refuses one that is not there.
+torch::Device device_of(const ReproducePlan& plan) {
+  return find_device(plan.trainings.front().train.device);
+}
+
 // A training of the plan, how far it is, and what is still to come.
 struct Task {
   const Training* training;
@@ -53,7 +59,9 @@ struct Task {
   Forecast forecast;
 
   bool finished() const { return step == training->steps && evaluated; }
-  bool fits() const { return forecast.bytes <= static_cast<double>(usable_bytes()); }
+  bool fits() const {
+    return training->train.device != "cpu" || forecast.bytes <= static_cast<double>(usable_bytes());
+  }
   double seconds_left() const {
     return forecast.seconds * static_cast<double>(training->steps - step) /
            static_cast<double>(training->steps);
@@ -179,14 +187,14 @@ std::vector<std::string> runs_of(const ReproduceCall& call, const Results& resul
 }
 
 // Minutes for large models. False where no training lies here.
-bool write_report(const ReproduceCall& call, const Results& results) {
+bool write_report(const ReproduceCall& call, const Results& results, torch::Device device) {
   const auto directories = runs_of(call, results);
   ReportData data;
   data.title = results.title;
   Progress progress(std::max<int64_t>(1, directories.size()), stderr);
   for (const auto& directory : directories) {
     progress.update(data.runs.size(), "report");
-    data.runs.push_back(describe_run(directory, true));
+    data.runs.push_back(describe_run(directory, true, {}, device));
   }
   progress.finish();
   if (!data.runs.empty()) write_file_atomically(call.out + "/report.html", make_report(data));
@@ -342,6 +350,7 @@ void show_plan(const ReproduceCall& call) {
   at::set_num_threads(call.threads);
   const auto facts = facts_or_known(data_of(call.request));
   const auto plan = make_plan(call.request, facts);
+  device_of(plan);
   print_rows(plan);
   print_tasks(make_tasks(call, plan, facts, known_of(call, plan)));
 }
@@ -351,6 +360,7 @@ void reproduce_table(const ReproduceCall& call) {
   at::set_num_threads(call.threads);
   const auto facts = facts_of(open_to_train(data_of(call.request)));
   const auto plan = make_plan(call.request, facts);
+  const auto device = device_of(plan);
   const auto known = known_of(call, plan);
   const auto tasks = make_tasks(call, plan, facts, known);
   print_rows(plan);
@@ -372,7 +382,7 @@ void reproduce_table(const ReproduceCall& call) {
   require_final_figures(call, plan, known);
   fmt::print("\n{}\n{}/results.json, table.md and curves\n", markdown_table(results), call.out);
   std::fflush(stdout);
-  if (write_report(call, results)) fmt::print("{}/report.html\n", call.out);
+  if (write_report(call, results, device)) fmt::print("{}/report.html\n", call.out);
 }
 
 }  // namespace translution::cli

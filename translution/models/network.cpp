@@ -10,8 +10,13 @@ Network::Network(const ModelOptions& options) : options_(options) {
 }
 
 torch::Tensor Network::forward(const torch::Tensor& input) {
-  return vit_ ? vit_->forward(input) : gpt_->forward(input);
+  const auto moved = input.to(device());
+  return vit_ ? vit_->forward(moved) : gpt_->forward(moved);
 }
+
+void Network::to(torch::Device device) { module().to(device); }
+
+torch::Device Network::device() { return backbone()->norm->weight.device(); }
 
 torch::nn::Module& Network::module() {
   if (vit_) return *vit_;

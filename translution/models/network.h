@@ -11,7 +11,12 @@ class Network {
   explicit Network(const ModelOptions& options);
 
   /// Images [B,channels,rows,cols] to classes [B,classes], or tokens [B,n] to [B,n,vocabulary].
+  /// The input may lie on another device; the result lies on the network's.
   torch::Tensor forward(const torch::Tensor& input);
+
+  /// Moves the parameters.
+  void to(torch::Device device);
+  torch::Device device();
 
   torch::nn::Module& module();
   Backbone& backbone();

@@ -9,7 +9,7 @@
 namespace translution {
 
 /// The loss of a batch: cross-entropy, for targets that are classes, shares of classes or the next
-/// tokens.
+/// tokens. The target may lie on another device.
 torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
                       double label_smoothing = 0);
 

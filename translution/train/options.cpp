@@ -68,12 +68,20 @@ Setting<TrainOptions> precision_setting() {
   return setting;
 }
 
+// Empty for the CPU, as for float32.
+Setting<TrainOptions> device_setting() {
+  return of_the_run({"device", "NAME", "device to compute on: cpu, cuda, cuda:N or mps (cpu)",
+                     [](TrainOptions& o, const Value& v) { o.device = v.text; },
+                     [](const TrainOptions& o) { return o.device == "cpu" ? "" : o.device; }});
+}
+
 SettingGroup<TrainOptions> run_group() {
   return {"Run",
           {{"seed", "N", "seed of weights, order, places and dropout (0)",
             [](TrainOptions& o, const Value& v) { o.seed = v.number(0, kMost); },
             [](const TrainOptions& o) { return std::to_string(o.seed); }},
            precision_setting(),
+           device_setting(),
            of_the_run(whole("log-every", "steps between lines of the log (20)",
                             &TrainOptions::log_every, 1)),
            of_the_run(whole("eval-every", "steps between evaluations; 0: after every epoch (0)",

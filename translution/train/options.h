@@ -31,11 +31,12 @@ struct TrainOptions {
   Precision precision = Precision::float32;  ///< of products; weights are float32 in either
 
   uint64_t seed = 0;
-  int64_t log_every = 20;  ///< steps
-  int64_t eval_every = 0;  ///< steps; 0: after every epoch
-  int64_t save_every = 0;  ///< steps; 0: after every epoch
-  int64_t keep = 3;        ///< checkpoints beside the best
-  int64_t workers = 1;     ///< threads that load data
+  std::string device = "cpu";  ///< to compute on (train/device.h)
+  int64_t log_every = 20;      ///< steps
+  int64_t eval_every = 0;      ///< steps; 0: after every epoch
+  int64_t save_every = 0;      ///< steps; 0: after every epoch
+  int64_t keep = 3;            ///< checkpoints beside the best
+  int64_t workers = 1;         ///< threads that load data
 
   void check() const;
 };

@@ -11,6 +11,7 @@
 #include "translution/core/random.h"
 #include "translution/data/class_names.h"
 #include "translution/models/cost.h"
+#include "translution/train/device.h"
 #include "translution/train/resident.h"
 
 namespace translution {
@@ -37,6 +38,12 @@ std::vector<std::pair<std::string, torch::Tensor>> named(const torch::nn::Module
   for (const auto& item : module.named_parameters())
     parameters.emplace_back(item.key(), item.value());
   return parameters;
+}
+
+// The network, moved: moments are allocated where its parameters are.
+Network& on_device(Network& network, const std::string& device) {
+  network.to(find_device(device));
+  return network;
 }
 
 std::vector<torch::Tensor> tensors_of(
@@ -96,7 +103,7 @@ int64_t total_steps(const DataSource& data, const TrainOptions& options) {
 }
 
 Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
-    : network_(network),
+    : network_(on_device(network, setup.options.device)),
       data_(data),
       setup_(std::move(setup)),
       options_(setup_.options),

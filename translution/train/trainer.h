@@ -31,7 +31,7 @@ StepOptions step_options(const TrainOptions& options);
 int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options);
 int64_t total_steps(const DataSource& data, const TrainOptions& options);
 
-/// Trains a network on a data source, in a run directory that holds
+/// Trains a network on a data source, on the device of the options, in a run directory that holds
 /// the log and the checkpoints. Everything random is drawn from the seed and the step, so that a
 /// run that was killed and resumed ends with the same bits as an undisturbed one, for any number of
 /// threads and workers.
