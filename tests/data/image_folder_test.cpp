@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <numeric>
+#include <opencv2/core/utility.hpp>
 #include <set>
 #include <thread>
 
@@ -49,6 +51,26 @@ std::vector<int64_t> all_of(const Dataset& set) {
 
 std::string opening(const std::string& folder) {
   return message_of([&] { ImageFolderDataset(folder, {}); });
+}
+
+// Threads of this process.
+int64_t count_threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+TEST(ImageFolder, LeavesOpenCvsThreadsAsTheyAreAndStartsNone) {
+  const int before = cv::getNumThreads();
+  cv::setNumThreads(2);
+  const TemporaryFolder folder;
+  for (int i = 0; i < 20; ++i) folder.write(join("a/", i, ".png"), to_png(varied_image(700, 900)));
+  auto options = small(Augment::full);
+  options.image_size = 600;  // much more than OpenCV does on one thread
+  const ImageFolderDataset set(folder.path(), options);
+  const int64_t threads = count_threads();
+  set.load(plan_of(all_of(set)));
+  EXPECT_EQ(count_threads(), threads);
+  EXPECT_EQ(cv::getNumThreads(), 2);
+  cv::setNumThreads(before);
 }
 
 TEST(ImageFolder, NumbersClassesAndImagesByName) {
