@@ -24,7 +24,7 @@ install(DIRECTORY translution COMPONENT development DESTINATION ${CMAKE_INSTALL_
   REGEX "ops/(pieces|project_fused|register|relative_side)\\.h" EXCLUDE
   REGEX "nn/(linear|norm)\\.h" EXCLUDE
   REGEX "data/(digit_shapes|gunzip|wide)\\.h" EXCLUDE
-  REGEX "io/(disk|strict_json|write_fault)\\.h" EXCLUDE
+  REGEX "io/(disk|strict_json)\\.h" EXCLUDE
   REGEX "report/report_parts\\.h" EXCLUDE)
 
 # --- find_package(Translution) and pkg-config
