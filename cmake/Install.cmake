@@ -22,7 +22,7 @@ install(DIRECTORY translution COMPONENT development DESTINATION ${CMAKE_INSTALL_
   PATTERN "kernels" EXCLUDE
   REGEX "ops/(attention_.*|check|fused_.*|implementation|large|pair_groups|parallel)\\.h" EXCLUDE
   REGEX "ops/(pieces|project_fused|register|relative_side)\\.h" EXCLUDE
-  REGEX "nn/(linear|norm)\\.h" EXCLUDE
+  REGEX "nn/(dropout|linear|norm)\\.h" EXCLUDE
   REGEX "data/(digit_shapes|gunzip|wide)\\.h" EXCLUDE
   REGEX "io/(disk|strict_json)\\.h" EXCLUDE
   REGEX "report/report_parts\\.h" EXCLUDE)

@@ -15,6 +15,7 @@
 #include "translution/core/memory.h"
 #include "translution/core/random.h"
 #include "translution/models/cost.h"
+#include "translution/nn/generator.h"
 #include "translution/ops/large.h"
 #include "translution/reproduce/cuts.h"
 #include "translution/reproduce/run_record.h"
@@ -117,12 +118,12 @@ void require_all_fit(const ReproduceCall& call, const std::vector<StepTask>& tas
            "; name other rows with --rows");
 }
 
-Batch random_batch(const ModelOptions& model, int64_t batch) {
+Batch random_batch(const ModelOptions& model, int64_t batch, const at::Generator& random) {
   if (model.family == Family::gpt)
-    return {torch::randint(model.vocabulary, {batch, model.length}, torch::kLong),
-            torch::randint(model.vocabulary, {batch, model.length}, torch::kLong)};
-  return {torch::randn({batch, model.channels, model.image_size[0], model.image_size[1]}),
-          torch::randint(model.classes, {batch}, torch::kLong)};
+    return {torch::randint(model.vocabulary, {batch, model.length}, random, torch::kLong),
+            torch::randint(model.vocabulary, {batch, model.length}, random, torch::kLong)};
+  return {torch::randn({batch, model.channels, model.image_size[0], model.image_size[1]}, random),
+          torch::randint(model.classes, {batch}, random, torch::kLong)};
 }
 
 void require_fits(const DataSource& source, const StepTask& task, const std::string& name) {
@@ -144,8 +145,9 @@ std::optional<DataSource> open_for(const ReproduceCall& call, const std::vector<
   return source;
 }
 
-Batch batch_of(const std::optional<DataSource>& source, const StepTask& task) {
-  if (!source) return random_batch(task.row->model, task.plan.batch);
+Batch batch_of(const std::optional<DataSource>& source, const StepTask& task,
+               const at::Generator& random) {
+  if (!source) return random_batch(task.row->model, task.plan.batch, random);
   BatchOrder order(source->train->size(), training_order(task.plan.batch, 0));
   auto batch = source->train->load(*order.next());
   // Mixed images have a share for each class of the data, which may have fewer than the model.
@@ -155,14 +157,15 @@ Batch batch_of(const std::optional<DataSource>& source, const StepTask& task) {
   return batch;
 }
 
-double backward(Network& network, const Batch& batch, int64_t parts, const TrainOptions& train) {
+double backward(Network& network, const Batch& batch, int64_t parts, const TrainOptions& train,
+                const at::Generator& dropout) {
   Progress progress(parts, stderr);
   progress.update(0, "");
   double loss = 0;
   const int64_t samples = batch.input.size(0);
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t begin = samples * part / parts, count = samples * (part + 1) / parts - begin;
-    const auto mean = loss_of(network.forward(batch.input.narrow(0, begin, count)),
+    const auto mean = loss_of(network.forward(batch.input.narrow(0, begin, count), dropout),
                               batch.target.narrow(0, begin, count), train.label_smoothing) *
                       (static_cast<double>(count) / static_cast<double>(samples));
     loss += mean.item<double>();
@@ -207,15 +210,15 @@ void update(std::vector<torch::Tensor>& parameters, std::vector<Moments>& moment
 
 void measure_step(const std::optional<DataSource>& source, const StepTask& task,
                   StepResult& result) {
-  torch::manual_seed(Random({task.row->seed}).bits());
-  Network network(task.row->model);
-  const auto batch = batch_of(source, task);
+  const auto random = seeded_generator(Random({task.row->seed}).bits());
+  Network network(task.row->model, random);
+  const auto batch = batch_of(source, task, random);
   auto parameters = network.module().parameters();
   std::vector<Moments> moments;
   if (task.plan.moments_first)
     for (const auto& parameter : parameters) moments.push_back(moments_of(parameter));
   const Stopwatch watch;
-  result.loss = backward(network, batch, task.plan.parts, task.train);
+  result.loss = backward(network, batch, task.plan.parts, task.train, random);
   update(parameters, moments, task.train);
   result.seconds = watch.milliseconds() / 1e3;
 }

@@ -14,6 +14,7 @@
 #include "translution/data/settings.h"
 #include "translution/io/atomic_file.h"
 #include "translution/models/settings.h"
+#include "translution/nn/generator.h"
 #include "translution/train/config.h"
 #include "version.h"
 
@@ -74,8 +75,7 @@ void check_run_directory(const std::string& out, bool resume) {
 Reached train_in(const DataSource& source, const TrainingCall& call) {
   check_run_directory(call.out, call.resume);
   const auto& settings = call.settings;
-  torch::manual_seed(Random({settings.train.seed}).bits());
-  Network network(settings.model);
+  Network network(settings.model, seeded_generator(Random({settings.train.seed}).bits()));
   Trainer trainer(
       network, source,
       {settings.train, call.out, run_texts(settings), texts_before(data_settings()),

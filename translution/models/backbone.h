@@ -10,9 +10,10 @@ namespace translution {
 /// The blocks of a model and the norm behind them.
 class BackboneImpl : public torch::nn::Module {
  public:
-  explicit BackboneImpl(const ModelOptions& options);
+  explicit BackboneImpl(const ModelOptions& options, const at::Generator& generator = {});
   /// `rows`: the tokens that the caller reads; the last block computes only those.
-  torch::Tensor forward(torch::Tensor x, const torch::Tensor& rows = {});
+  torch::Tensor forward(torch::Tensor x, const torch::Tensor& rows = {},
+                        const at::Generator& generator = {});
   /// The attention maps of all blocks, [B,heads,N,N] each.
   std::vector<torch::Tensor> attention_maps(torch::Tensor x);
 

@@ -2,15 +2,15 @@
 
 namespace translution {
 
-Network::Network(const ModelOptions& options) : options_(options) {
+Network::Network(const ModelOptions& options, const at::Generator& generator) : options_(options) {
   if (options.family == Family::vit)
-    vit_ = ViT(options);
+    vit_ = ViT(options, generator);
   else
-    gpt_ = GPT(options);
+    gpt_ = GPT(options, generator);
 }
 
-torch::Tensor Network::forward(const torch::Tensor& input) {
-  return vit_ ? vit_->forward(input) : gpt_->forward(input);
+torch::Tensor Network::forward(const torch::Tensor& input, const at::Generator& generator) {
+  return vit_ ? vit_->forward(input, generator) : gpt_->forward(input, {}, generator);
 }
 
 torch::nn::Module& Network::module() {

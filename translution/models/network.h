@@ -8,10 +8,12 @@ namespace translution {
 /// A model of either family.
 class Network {
  public:
-  explicit Network(const ModelOptions& options);
+  /// Weights come from `generator`, or from the process's where it is undefined; so does dropout
+  /// below. seeded_generator (nn/generator.h) makes one.
+  explicit Network(const ModelOptions& options, const at::Generator& generator = {});
 
   /// Images [B,channels,rows,cols] to classes [B,classes], or tokens [B,n] to [B,n,vocabulary].
-  torch::Tensor forward(const torch::Tensor& input);
+  torch::Tensor forward(const torch::Tensor& input, const at::Generator& generator = {});
 
   torch::nn::Module& module();
   Backbone& backbone();

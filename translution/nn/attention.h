@@ -17,14 +17,17 @@
 namespace translution {
 
 /// These parameters with the values that they start with, in the same order. On the CPU in memory
-/// that is kept when it is freed (ops/large.h).
+/// that is kept when it is freed (ops/large.h). Random numbers, here and below, come from
+/// `generator`, or from the process's where it is undefined.
 std::vector<std::pair<std::string, at::Tensor>> start_attention(
-    const AttentionOptions& options, const at::TensorOptions& tensors = torch::kFloat);
+    const AttentionOptions& options, const at::TensorOptions& tensors = torch::kFloat,
+    const at::Generator& generator = {});
 
 /// Vectors that are learned as they are, one per place or token: small, but N(0, 1) in the
 /// authors' code.
 at::Tensor start_vectors(at::IntArrayRef shape, Init init,
-                         const at::TensorOptions& tensors = torch::kFloat);
+                         const at::TensorOptions& tensors = torch::kFloat,
+                         const at::Generator& generator = {});
 
 /// What a layer makes of its options once, for every call.
 struct AttentionLayout {
@@ -43,7 +46,7 @@ using WeightOf = std::function<at::Tensor(const char* name)>;
 /// the method's function of ops/methods.h. `call` is filled but for what the layout and x say.
 MethodResult apply_method(const at::Tensor& x, int64_t dim, const Position& position,
                           const AttentionLayout& layout, const WeightOf& weight, AttentionCall call,
-                          double dropout);
+                          double dropout, const at::Generator& generator = {});
 
 /// Query rows [Nq] int64 as plain numbers; all rows where it is undefined.
 std::vector<int64_t> query_rows(const at::Tensor& rows);
@@ -53,11 +56,12 @@ std::vector<int64_t> query_rows(const at::Tensor& rows);
 /// the layer: several threads may share one.
 class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
  public:
-  explicit AttentionImpl(AttentionOptions options);
+  explicit AttentionImpl(AttentionOptions options, const at::Generator& generator = {});
   void reset() override;
 
   /// A one-dimensional grid takes any shorter input as well.
-  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {});
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {},
+                        const at::Generator& generator = {});
   /// The attention map [B,heads,Nq,N] beside the output.
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
                                                            const torch::Tensor& rows = {});
@@ -73,6 +77,7 @@ class AttentionImpl : public torch::nn::Cloneable<AttentionImpl> {
   torch::nn::Linear out{nullptr};
 
  private:
+  void start(const at::Generator& generator);
   AttentionCall call_for(const torch::Tensor& rows, bool map) const;
   WeightOf weights() const;
   double dropout() const { return is_training() ? options.dropout() : 0.0; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include "translution/core/pairs.h"
@@ -57,7 +58,9 @@ struct AttentionResult {
 /// Differentiable in every term. A row that sees no token gives zeros.
 AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call);
 
-/// The dropout mask of a call on x [B,N,C], drawn anew; undefined for p = 0.
-at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call);
+/// The dropout mask of a call on x [B,N,C], drawn from `generator`, or from the process's where it
+/// is undefined; undefined for p = 0.
+at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call,
+                        const at::Generator& generator = {});
 
 }  // namespace translution

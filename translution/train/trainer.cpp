@@ -11,6 +11,7 @@
 #include "translution/core/random.h"
 #include "translution/data/class_names.h"
 #include "translution/models/cost.h"
+#include "translution/nn/generator.h"
 #include "translution/train/resident.h"
 
 namespace translution {
@@ -230,7 +231,8 @@ void Trainer::stop_on(double number, const char* what, const LoadedBatch& loaded
 
 // Forward and backward of each part of the batch, then the update. Returns the gradients' norm.
 double Trainer::train_step(const LoadedBatch& loaded) {
-  torch::manual_seed(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits());
+  const auto dropout = seeded_generator(
+      Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits());
   optimizer_.zero_grad();
   const auto& batch = loaded.batch;
   const int64_t samples = batch.input.size(0);
@@ -239,7 +241,7 @@ double Trainer::train_step(const LoadedBatch& loaded) {
     const int64_t begin = samples * part / options_.accumulate;
     const int64_t count = samples * (part + 1) / options_.accumulate - begin;
     if (count == 0) continue;
-    const auto logits = network_.forward(batch.input.narrow(0, begin, count));
+    const auto logits = network_.forward(batch.input.narrow(0, begin, count), dropout);
     const auto loss =
         loss_of(logits, batch.target.narrow(0, begin, count), options_.label_smoothing) *
         (static_cast<double>(count) / static_cast<double>(samples));
