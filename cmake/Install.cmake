@@ -20,7 +20,7 @@ install(TARGETS translution_cli COMPONENT program)
 install(DIRECTORY translution COMPONENT development DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h"
   PATTERN "kernels" EXCLUDE
-  REGEX "ops/(attention_.*|check|fused_.*|implementation|large|pair_groups|parallel)\\.h" EXCLUDE
+  REGEX "ops/(attention_.*|check|fused_.*|large|pair_groups|parallel)\\.h" EXCLUDE
   REGEX "ops/(pieces|project_fused|register|relative_side)\\.h" EXCLUDE
   REGEX "nn/(dropout|linear|norm)\\.h" EXCLUDE
   REGEX "data/(digit_shapes|gunzip|wide)\\.h" EXCLUDE

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <numeric>
@@ -6,6 +5,7 @@
 #include "bench.h"
 #include "memory_check.h"
 #include "model_flags.h"
+#include "threads.h"
 #include "translution/core/random.h"
 #include "translution/models/bf16_weights.h"
 #include "translution/models/cost.h"
@@ -129,7 +129,7 @@ void run_generate(const GenerateFlags& flags) {
   model.precision = flags.bench.precision();
   require(model.family == Family::gpt, model.name(), " makes no text; expected a gpt model");
   require_memory_to_evaluate(model, 1, "choose a smaller model");
-  at::set_num_threads(flags.bench.threads());
+  use_threads(flags.bench.threads());
   const Json json = measure_generation(model, flags.bench);
   flags.bench.show(json, fmt::format("{} with {}: text of {} tokens, {}\n{}\n{}", model.name(),
                                      name_of(kMethods, model.position.method), model.length,

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -7,9 +6,10 @@
 #include "bench.h"
 #include "memory_check.h"
 #include "model_flags.h"
+#include "threads.h"
 #include "translution/kernels/gemm.h"
 #include "translution/models/cost.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::cli {
 namespace {
@@ -121,8 +121,10 @@ double error(const torch::Tensor& a, const torch::Tensor& b) {
 // Of the fused kernels against the portable path.
 double compare_implementations(Case& test) {
   const auto ours = test.results();
-  const PortableOnly portable;
+  const auto implementation = runtime().implementation();
+  runtime().set_implementation(Implementation::portable);
   const auto expected = test.results();
+  runtime().set_implementation(implementation);
   const bool bf16 = test.layer->options.precision() == Precision::bf16;
   const double most = bf16 ? kMaxBf16Error : kMaxError;
   double worst = 0;
@@ -168,11 +170,11 @@ Timing time_passes(Case& test, int64_t repeats, int threads) {
   std::optional<Bf16Gemm> products;
   if (test.layer->options.precision() == Precision::bf16) products.emplace(threads);
   const auto timed = [](std::vector<double>& samples, double& flops, const auto& work) {
-    const auto before = kernels::gemm_flops();
+    const auto before = runtime().product_flops();
     const Stopwatch watch;
     work();
     samples.push_back(watch.milliseconds());
-    flops = static_cast<double>(kernels::gemm_flops() - before);
+    flops = static_cast<double>(runtime().product_flops() - before);
   };
   timing.sgemm = take_turns(repeats, sgemm, [&] {
     test.drop_gradients();
@@ -274,7 +276,7 @@ void run_op(const OpFlags& flags) {
   const auto layer = flags.layer();
   require_memory(bytes_of(layer, flags.bench.batch()), "this layer",
                  "lower --batch, or choose a smaller layer");
-  at::set_num_threads(flags.bench.threads());
+  use_threads(flags.bench.threads());
   const Json json = measure_layer(layer, flags.bench);
   flags.bench.show(json, fmt::format("{}\n{}", title(layer, flags.bench), layer_text(json)));
 }

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -6,11 +5,13 @@
 #include "bench.h"
 #include "memory_check.h"
 #include "model_flags.h"
+#include "threads.h"
 #include "translution/core/memory.h"
 #include "translution/models/cost.h"
 #include "translution/models/gpt.h"
 #include "translution/models/vit.h"
 #include "translution/ops/cross_entropy.h"
+#include "translution/ops/runtime.h"
 #include "translution/train/adamw.h"
 
 namespace translution::cli {
@@ -90,7 +91,7 @@ int64_t best_workspace(const ModelOptions& model, int64_t batch) {
   const double kept = 2.0 * sizeof(float) * static_cast<double>(batch) * tokens * tokens *
                       static_cast<double>(a.heads * a.dim_head * a.depth);
   const bool fits = bytes_of(model, batch) + kept <= static_cast<double>(usable_bytes());
-  return fits ? kUnlimitedWorkspace : default_workspace();
+  return fits ? kUnlimitedWorkspace : runtime().workspace();
 }
 
 void step(const BenchTask& task, AdamW& optimizer) {
@@ -125,7 +126,7 @@ class Float32Steps {
 };
 
 Json measure_step(const ModelOptions& model, const BenchFlags& flags) {
-  const auto task = make_task(model, flags.batch(), default_workspace());
+  const auto task = make_task(model, flags.batch(), runtime().workspace());
   AdamW optimizer(task.parameters, {});
   step(task, optimizer);
   Rates rates;
@@ -163,7 +164,7 @@ void run_step(const StepFlags& flags) {
   model.precision = flags.bench.precision();
   require_memory_to_train(model, flags.bench.batch(), "lower --batch");
   require_memory(bytes_of(model, flags.bench.batch()), "bf16 beside float32", "lower --batch");
-  at::set_num_threads(flags.bench.threads());
+  use_threads(flags.bench.threads());
   const Json json = measure_step(model, flags.bench);
   flags.bench.show(json, fmt::format("{} with {}: batch {}, {}\n{}\n{}", model.name(),
                                      name_of(kMethods, model.position.method), flags.bench.batch(),

@@ -8,6 +8,7 @@
 #include "translution/core/cpu_info.h"
 #include "translution/kernels/gemm.h"
 #include "translution/ops/attention.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::cli {
 namespace {
@@ -75,7 +76,7 @@ void add_rates(const Rates& rates, const BenchFlags& flags, Json& json) {
   json["repeats"] = rates.sgemm.size();
   json["gemm"] = kernels::gemm_libraries();
   json["isa"] = name_of(kIsas, chosen_isa());
-  json["workspace"] = default_workspace();
+  json["workspace"] = runtime().workspace();
   add_precision(rates, flags, json);
 }
 

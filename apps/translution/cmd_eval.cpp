@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "progress.h"
 #include "run_directory.h"
 #include "table.h"
+#include "threads.h"
 #include "translution/core/cpu_info.h"
 #include "translution/data/settings.h"
 #include "translution/train/evaluate.h"
@@ -43,7 +43,7 @@ struct EvalFlags {
 };
 
 void run_eval(const EvalFlags& flags) {
-  at::set_num_threads(usable_cores());
+  use_threads(usable_cores());
   const auto trained = load_trained(flags.path, flags.precision.read());
   const auto given = flags.settings.given();
   const auto source = open_data_of(trained, given);

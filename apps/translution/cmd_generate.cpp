@@ -1,9 +1,9 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "commands.h"
 #include "model_flags.h"
 #include "run_directory.h"
+#include "threads.h"
 #include "translution/core/cpu_info.h"
 #include "translution/data/token_files.h"
 #include "translution/models/generate.h"
@@ -98,7 +98,7 @@ Tokenizer tokenizer_of(const Trained& trained, const std::map<std::string, std::
 }
 
 void run_generate(const GenerateFlags& flags) {
-  at::set_num_threads(usable_cores());
+  use_threads(usable_cores());
   const auto given = flags.settings.given();
   SamplingOptions sampling;
   set_all(sampling_settings(), given, sampling, "--");

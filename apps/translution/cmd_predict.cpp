@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +7,7 @@
 #include "model_flags.h"
 #include "run_directory.h"
 #include "table.h"
+#include "threads.h"
 #include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
 #include "translution/data/augment.h"
@@ -63,7 +63,7 @@ torch::Tensor picture(const std::string& file, const ModelOptions& model) {
 }
 
 void run_predict(const PredictFlags& flags) {
-  at::set_num_threads(usable_cores());
+  use_threads(usable_cores());
   const auto trained = load_trained(flags.path, flags.precision.read());
   const auto& model = trained.network->options();
   require(model.family == Family::vit, flags.path, " holds ", model.name(),

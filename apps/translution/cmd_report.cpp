@@ -1,9 +1,9 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "commands.h"
 #include "model_flags.h"
 #include "report_data.h"
+#include "threads.h"
 #include "translution/core/cpu_info.h"
 #include "translution/io/atomic_file.h"
 
@@ -29,7 +29,7 @@ struct ReportFlags {
 };
 
 void run_report(const ReportFlags& flags) {
-  at::set_num_threads(usable_cores());
+  use_threads(usable_cores());
   ReportData data;
   data.title = flags.runs.size() == 1 ? "A run of translution" : "Runs of translution";
   for (const auto& directory : flags.runs)

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "run_directory.h"
 #include "signals.h"
 #include "table.h"
+#include "threads.h"
 #include "training_run.h"
 #include "translution/core/cpu_info.h"
 #include "translution/data/settings.h"
@@ -169,7 +169,7 @@ void run_train(const TrainFlags& flags) {
   ignore_closed_pipes();
   auto given = given_settings(flags);
   auto plan = make_plan(flags, given);
-  at::set_num_threads(plan.threads);
+  use_threads(plan.threads);
   DataSource source;
   read_model_into(plan, source, given);
   const int64_t batch = std::min(plan.train.batch, source.train->size());

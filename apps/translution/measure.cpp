@@ -1,6 +1,5 @@
 #include "measure.h"
 
-#include <ATen/Parallel.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -8,8 +7,8 @@
 #include <string>
 
 #include "translution/kernels/gemm.h"
-#include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::cli {
 namespace {
@@ -64,7 +63,7 @@ Sgemm::Sgemm(int threads) : of_thread_(threads) {
 double Sgemm::gflops() {
   const auto threads = static_cast<int64_t>(of_thread_.size());
   const Stopwatch watch;
-  at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(threads, 1, [&](int64_t begin, int64_t end) {
     const SignalsWait quiet;
     for (int64_t thread = begin; thread < end; ++thread) {
       auto& m = of_thread_[thread];
@@ -93,7 +92,7 @@ double Bf16Gemm::gflops() {
   const auto threads = static_cast<int64_t>(products_.size());
   const int64_t size = kernels::packed_size(kBf16Side, kBf16Side);
   const Stopwatch watch;
-  at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(threads, 1, [&](int64_t begin, int64_t end) {
     const SignalsWait quiet;
     kernels::Bf16Products products;
     for (int64_t thread = begin; thread < end; ++thread)
@@ -123,7 +122,7 @@ std::vector<double> take_turns(int64_t repeats, Sgemm& sgemm, const std::functio
 }
 
 std::optional<double> peak_bytes(const std::function<void()>& work) {
-  release_kept_memory();  // what was freed but not given back would hide as much of the peak
+  runtime().release_pool();  // what was freed but not given back would hide as much of the peak
   malloc_trim(0);
   const auto before = reset_peak() ? read_peak() : std::nullopt;
   work();

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/utils.h>
 
@@ -10,13 +9,14 @@
 #include "progress.h"
 #include "reproduce.h"
 #include "table.h"
+#include "threads.h"
 #include "training_run.h"
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
 #include "translution/core/random.h"
 #include "translution/models/cost.h"
 #include "translution/nn/generator.h"
-#include "translution/ops/large.h"
+#include "translution/ops/runtime.h"
 #include "translution/reproduce/cuts.h"
 #include "translution/reproduce/run_record.h"
 #include "translution/train/trainer.h"
@@ -198,7 +198,7 @@ void update(std::vector<torch::Tensor>& parameters, std::vector<Moments>& moment
   for (size_t p = 0; p < parameters.size(); ++p) {
     auto& gradient = parameters[p].mutable_grad();
     if (moments.size() == p) {
-      release_kept_memory();  // of the gradients before
+      runtime().release_pool();  // of the gradients before
       moments.push_back(moments_of(parameters[p]));
     }
     if (!gradient.defined()) continue;
@@ -266,7 +266,7 @@ ReproducePlan plan_of(const ReproduceCall& call) {
 }  // namespace
 
 void show_steps(const ReproduceCall& call) {
-  at::set_num_threads(call.threads);
+  use_threads(call.threads);
   const auto plan = plan_of(call);
   const auto tasks = make_tasks(call, plan);
   try {
@@ -279,9 +279,9 @@ void show_steps(const ReproduceCall& call) {
 }
 
 void reproduce_steps(const ReproduceCall& call) {
-  at::set_num_threads(call.threads);
+  use_threads(call.threads);
   // Queries and keys are computed again rather than kept, unless said otherwise.
-  setenv("TRANSLUTION_WORKSPACE", "0", /*overwrite=*/0);
+  if (std::getenv("TRANSLUTION_WORKSPACE") == nullptr) runtime().set_workspace(0);
   const auto plan = plan_of(call);
   const auto tasks = make_tasks(call, plan);
   const auto source = open_for(call, tasks);

@@ -1,6 +1,5 @@
 #include "reproduce.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "report_data.h"
 #include "signals.h"
 #include "table.h"
+#include "threads.h"
 #include "training_run.h"
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
@@ -339,7 +339,7 @@ Results write_results(const ReproduceCall& call, const Results& fresh) {
 }
 
 void show_plan(const ReproduceCall& call) {
-  at::set_num_threads(call.threads);
+  use_threads(call.threads);
   const auto facts = facts_or_known(data_of(call.request));
   const auto plan = make_plan(call.request, facts);
   print_rows(plan);
@@ -348,7 +348,7 @@ void show_plan(const ReproduceCall& call) {
 
 void reproduce_table(const ReproduceCall& call) {
   ignore_closed_pipes();
-  at::set_num_threads(call.threads);
+  use_threads(call.threads);
   const auto facts = facts_of(open_to_train(data_of(call.request)));
   const auto plan = make_plan(call.request, facts);
   const auto known = known_of(call, plan);

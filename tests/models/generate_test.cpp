@@ -8,8 +8,7 @@
 #include <limits>
 
 #include "tests/models/tiny_models.h"
-#include "translution/kernels/gemm.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -189,11 +188,11 @@ Generator before_last(const GPT& model, bool cache) {
 
 // Some tokens multiply for those behind them as well, so that only whole texts can be counted.
 TEST(Generator, MultipliesOncePerPairAndRelativeRole) {
-  if (!fused_enabled()) GTEST_SKIP() << "the portable path does not count its products";
+  if (!runtime().fused()) GTEST_SKIP() << "the portable path does not count its products";
   const auto options = small_gpt();
   const auto& a = options.architecture;
   Generator generator(build<GPT>(options, torch::kFloat));
-  const int64_t before = kernels::gemm_flops();
+  const int64_t before = runtime().product_flops();
   for (int64_t i = 0; i < options.length; ++i) {
     generator.feed({i % 7});
     generator.logits();
@@ -202,7 +201,7 @@ TEST(Generator, MultipliesOncePerPairAndRelativeRole) {
   const int64_t relative = 3 * pairs * a.dim * width, out = width * a.dim;
   const int64_t mlp = 2 * a.dim * a.mlp_dim, head = a.dim * options.vocabulary;
   const int64_t shared = options.length * (a.depth * (out + mlp) + head);
-  EXPECT_EQ(kernels::gemm_flops() - before, 2 * (a.depth * relative + shared));
+  EXPECT_EQ(runtime().product_flops() - before, 2 * (a.depth * relative + shared));
 }
 
 // The best of a few, since others may use the machine.
@@ -219,7 +218,7 @@ double seconds_for_one_token(const GPT& model, bool cache) {
 }
 
 TEST(Generator, IsFasterWithItsFeaturesKept) {
-  if (!fused_enabled()) GTEST_SKIP() << "the portable path takes its time for every slot";
+  if (!runtime().fused()) GTEST_SKIP() << "the portable path takes its time for every slot";
   auto model = build<GPT>(small_gpt(), torch::kFloat);
   const double kept = seconds_for_one_token(model, true);
   const double whole = seconds_for_one_token(model, false);

@@ -1,12 +1,13 @@
 #include "translution/train/adamw.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adamw.h>
 #include <torch/utils.h>
 
 #include <cmath>
 #include <limits>
+
+#include "tests/support/thread_count.h"
 
 namespace translution {
 namespace {
@@ -81,9 +82,9 @@ TEST(AdamW, ChangesNothingWhenAGradientIsNotFinite) {
 
 TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreads) {
   std::vector<torch::Tensor> results;
-  const int threads = at::get_num_threads();
+  ThreadCount threads_now(1);
   for (const int count : {1, 2, 3}) {
-    at::set_num_threads(count);
+    threads_now.set(count);
     auto parameters = make_parameters(torch::kFloat);
     AdamW adamw(parameters, {});
     for (int64_t step = 0; step < 3; ++step) {
@@ -92,7 +93,6 @@ TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreads) {
     }
     results.push_back(parameters[2].detach().clone());
   }
-  at::set_num_threads(threads);
   EXPECT_TRUE(torch::equal(results[0], results[1]));
   EXPECT_TRUE(torch::equal(results[0], results[2]));
 }

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "translution/core/shards.h"
-#include "translution/ops/workspace.h"
 
 namespace translution {
 namespace {

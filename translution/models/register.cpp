@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
 #include "translution/models/check_weights.h"
@@ -17,6 +16,7 @@
 #include "translution/nn/attention.h"
 #include "translution/ops/compat.h"
 #include "translution/ops/onednn_limit.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 
@@ -31,9 +31,22 @@ using Tensors = c10::Dict<std::string, at::Tensor>;
 
 std::string build_info() { return kBuiltFor + std::string("@(#)").size(); }
 
-int64_t cores() { return usable_cores(); }
-
 std::string limit_of_onednn() { return name_of(kOnednnLimits, onednn_limit()); }
+
+// --- what the process shares
+
+int64_t threads() { return runtime().threads(); }
+void set_threads(int64_t count) { runtime().set_threads(count); }
+int64_t workspace() { return runtime().workspace(); }
+void set_workspace(int64_t bytes) { runtime().set_workspace(bytes); }
+std::string implementation() { return name_of(kImplementations, runtime().implementation()); }
+void set_implementation(const std::string& name) {
+  runtime().set_implementation(parse_name("implementation", kImplementations, name));
+}
+int64_t pool_limit() { return runtime().pool_limit(); }
+void set_pool_limit(int64_t bytes) { runtime().set_pool_limit(bytes); }
+int64_t pool_bytes() { return runtime().pool_bytes(); }
+int64_t release_pool() { return runtime().release_pool(); }
 
 // --- models
 
@@ -161,8 +174,17 @@ std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::stri
 // those.
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def("build_info() -> str", build_info);
-  m.def("usable_cores() -> int", cores);
   m.def("usable_bytes() -> int", usable_bytes);
+  m.def("runtime_threads() -> int", threads);
+  m.def("set_runtime_threads(int count) -> ()", set_threads);
+  m.def("runtime_workspace() -> int", workspace);
+  m.def("set_runtime_workspace(int bytes) -> ()", set_workspace);
+  m.def("runtime_implementation() -> str", implementation);
+  m.def("set_runtime_implementation(str name) -> ()", set_implementation);
+  m.def("runtime_pool_limit() -> int", pool_limit);
+  m.def("set_runtime_pool_limit(int bytes) -> ()", set_pool_limit);
+  m.def("runtime_pool_bytes() -> int", pool_bytes);
+  m.def("release_runtime_pool() -> int", release_pool);
   m.def("count_parameters(str family, str options) -> int", count_parameters);
   m.def("require_shapes(str family, str options, Dict(str, Tensor) tensors, str where) -> ()",
         require_shapes_op);

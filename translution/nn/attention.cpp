@@ -7,9 +7,9 @@
 #include "translution/core/error.h"
 #include "translution/nn/linear.h"
 #include "translution/ops/convolution.h"
-#include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
 #include "translution/ops/rotary.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -234,7 +234,7 @@ std::optional<Lookahead> AttentionImpl::lookahead() const {
   const bool fits = position.method == Method::translution && position.roles == Roles{} &&
                     options.causal() && options.grid().size() == 1 && !options.cls() &&
                     !options.relation();
-  if (!fits || !fused_enabled()) return {};
+  if (!fits || !runtime().fused()) return {};
   const auto& query = parameters_["query"];
   const auto type = query.scalar_type();
   const bool known = type == torch::kFloat || type == torch::kDouble || type == torch::kBFloat16;

@@ -11,7 +11,7 @@
 #include "translution/core/offsets.h"
 #include "translution/core/position.h"
 #include "translution/core/precision.h"
-#include "translution/ops/workspace.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 
@@ -42,7 +42,7 @@ struct AttentionOptions {
   TORCH_ARG(double, dropout) = 0.0;   ///< on the attention
   TORCH_ARG(Init, init) = Init::scaled;
   /// Bytes of encoded queries and keys that forward may keep for backward.
-  TORCH_ARG(int64_t, workspace) = default_workspace();
+  TORCH_ARG(int64_t, workspace) = runtime().workspace();
   TORCH_ARG(Precision, precision) = Precision::float32;  ///< of products
   /// A relation of the caller's own instead of the grid's offsets.
   TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);

@@ -5,7 +5,7 @@
 
 #include "translution/core/pairs.h"
 #include "translution/core/precision.h"
-#include "translution/ops/workspace.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 
@@ -41,7 +41,7 @@ struct AttentionCall {
   bool map = false;  ///< the methods also give the weights that values are summed with
   /// Bytes that forward may keep of encoded queries and keys for backward; what does not fit is
   /// encoded again. The result is the same.
-  int64_t workspace = default_workspace();
+  int64_t workspace = runtime().workspace();
   /// Tensors that are bfloat16 themselves are multiplied as such in either.
   Precision precision = Precision::float32;
 };
