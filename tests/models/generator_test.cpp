@@ -23,7 +23,7 @@ void expect_same_parameters(const torch::nn::Module& a, const torch::nn::Module&
   }
 }
 
-TEST(Generator, LinearLayersStartAsThoseOfLibTorch) {
+TEST(SeededGenerator, LinearLayersStartAsThoseOfLibTorch) {
   for (const int64_t in : {1, 2, 3, 7, 64, 75, 192, 768})
     for (const bool bias : {true, false}) {
       torch::manual_seed(kSeed);
@@ -33,7 +33,7 @@ TEST(Generator, LinearLayersStartAsThoseOfLibTorch) {
     }
 }
 
-TEST(Generator, ThatIsHandedInDrawsWhatTheProcesssWouldAndLeavesThatAlone) {
+TEST(SeededGenerator, ThatIsHandedInDrawsWhatTheProcesssWouldAndLeavesThatAlone) {
   for (const auto& [name, position] : every_method())
     for (auto options : {tiny_vit(position), tiny_gpt(position)}) {
       SCOPED_TRACE(name);
@@ -56,7 +56,7 @@ TEST(Generator, ThatIsHandedInDrawsWhatTheProcesssWouldAndLeavesThatAlone) {
     }
 }
 
-TEST(Generator, AModelWhoseWeightsAreLoadedDrawsNothing) {
+TEST(SeededGenerator, AModelWhoseWeightsAreLoadedDrawsNothing) {
   for (auto options : {tiny_vit(), tiny_gpt()}) {
     options.init = Init::none;
     const auto before = process_state();
