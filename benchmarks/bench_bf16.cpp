@@ -23,6 +23,9 @@
 #include "translution/kernels/row_ops.h"
 
 namespace translution::kernels {
+
+using namespace detail;
+
 namespace {
 
 constexpr double kBurstSeconds = 0.002;

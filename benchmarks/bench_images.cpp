@@ -24,6 +24,9 @@
 #include "translution/data/image_folder.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -5,6 +5,9 @@ if(TRANSLUTION_WERROR)
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# The libraries export what TRANSLUTION_API marks (translution/core/export.h).
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Programs are compiled like the library, so that the tests can use its precompiled header.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)

@@ -15,17 +15,12 @@ install(TARGETS translution translution_train translution_static EXPORT Translut
   ARCHIVE COMPONENT development)
 install(TARGETS translution_cli COMPONENT program)
 
-# --- headers: of core, ops, nn, models and paper for the library; of data, io, report and train for
-# the training half. Left out is what only our own sources include.
-install(DIRECTORY translution COMPONENT development DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h"
-  PATTERN "kernels" EXCLUDE
-  REGEX "ops/(attention_.*|check|fused_.*|implementation|large|pair_groups|parallel)\\.h" EXCLUDE
-  REGEX "ops/(pieces|project_fused|register|relative_side)\\.h" EXCLUDE
-  REGEX "nn/(linear|norm)\\.h" EXCLUDE
-  REGEX "data/(digit_shapes|gunzip|wide)\\.h" EXCLUDE
-  REGEX "io/(disk|strict_json|write_fault)\\.h" EXCLUDE
-  REGEX "report/report_parts\\.h" EXCLUDE)
+# --- headers
+include(PublicHeaders)
+foreach(header ${TRANSLUTION_PUBLIC_HEADERS})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT development)
+endforeach()
 
 # --- find_package(Translution) and pkg-config
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" TORCH_MINOR "${Torch_VERSION}")

@@ -39,7 +39,8 @@ std::string idx_of_labels() { return std::string("\0\0\x08\x01\0\0\0\x02\x05\x07
 
 std::string safetensors() {
   SafetensorsHeader header;
-  header.entries = {{"weight", Dtype::f32, {2, 3}, 0, 24}, {"bias", Dtype::f64, {1}, 24, 32}};
+  header.entries = {{"weight", SafetensorsType::f32, {2, 3}, 0, 24},
+                    {"bias", SafetensorsType::f64, {1}, 24, 32}};
   header.metadata = {{"format", "pt"}};
   return format_safetensors_header(header) + std::string(32, '\x3f');
 }

@@ -20,12 +20,14 @@ class BenchFlags {
   int64_t batch() const;
   int64_t repeats() const;  ///< 0: as many as fit
   Precision precision() const;
+  torch::Device device() const;
   /// Prints the JSON if asked for, the text if not.
   void show(const Json& json, const std::string& text) const;
 
  private:
   Option batch_, threads_, repeats_;
   PrecisionFlag precision_;
+  DeviceFlag device_;
   bool json_ = false;
 };
 

@@ -1,17 +1,21 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <numeric>
 
 #include "bench.h"
 #include "model_flags.h"
+#include "threads.h"
 #include "translution/core/random.h"
 #include "translution/models/bf16_weights.h"
 #include "translution/models/cost.h"
 #include "translution/models/generate.h"
 #include "translution/models/memory_check.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 // Tokens at the end of the text over which the time of one is averaged. With features kept, some
@@ -59,6 +63,7 @@ void write_text(const GPT& model, bool cache, Times& times) {
     generator.feed({random.below(model->options.vocabulary)});
     const Stopwatch watch;
     times.logits = generator.logits();
+    wait_for(times.logits.device());
     samples.push_back(watch.milliseconds());
   }
   const auto last = samples.end() - std::min(cache ? kLastKept : kLastWhole, samples.size());
@@ -67,18 +72,20 @@ void write_text(const GPT& model, bool cache, Times& times) {
   times.text.push_back(std::accumulate(samples.begin(), samples.end(), 0.0));
 }
 
-GPT make_model(ModelOptions options, Precision precision) {
+GPT make_model(ModelOptions options, Precision precision, torch::Device device) {
   torch::manual_seed(0);
   options.precision = precision;
   GPT model(options);
   if (precision == Precision::bf16) hold_in_bf16(*model, options);
+  model->to(device);
   return model;
 }
 
 Json measure_generation(const ModelOptions& options, const BenchFlags& flags) {
   const bool bf16 = options.precision == Precision::bf16;
-  const GPT model = make_model(options, options.precision);
-  const GPT other = bf16 ? make_model(options, Precision::float32) : GPT(nullptr);
+  const auto device = flags.device();
+  const GPT model = make_model(options, options.precision, device);
+  const GPT other = bf16 ? make_model(options, Precision::float32, device) : GPT(nullptr);
   std::optional<ProductRate> products;
   if (bf16) products.emplace(Precision::bf16, flags.threads());
   Times kept, whole, in_float32;
@@ -129,7 +136,7 @@ void run_generate(const GenerateFlags& flags) {
   model.precision = flags.bench.precision();
   require(model.family == Family::gpt, model.name(), " makes no text; expected a gpt model");
   require_memory_to_evaluate(model, 1, "choose a smaller model");
-  at::set_num_threads(flags.bench.threads());
+  use_threads(flags.bench.threads());
   const Json json = measure_generation(model, flags.bench);
   flags.bench.show(json, fmt::format("{} with {}: text of {} tokens, {}\n{}\n{}", model.name(),
                                      name_of(kMethods, model.position.method), model.length,

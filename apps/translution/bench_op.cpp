@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -6,11 +5,16 @@
 
 #include "bench.h"
 #include "model_flags.h"
+#include "threads.h"
 #include "translution/models/cost.h"
 #include "translution/models/memory_check.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 // Both implementations round, in another order; more than this is a mistake in one of them.
@@ -75,10 +79,12 @@ struct OpFlags {
 
 // A layer with an input and the gradient of its output.
 struct Case {
-  Case(const AttentionOptions& options, int64_t batch) : layer(options) {
+  Case(const AttentionOptions& options, int64_t batch, torch::Device device_)
+      : layer(options), device(device_) {
     const int64_t tokens = count_tokens({options.grid(), options.cls(), options.causal()});
-    x = torch::randn({batch, tokens, options.dim()}).requires_grad_();
-    d_out = torch::randn({batch, tokens, options.dim()});
+    layer->to(device);
+    x = torch::randn({batch, tokens, options.dim()}).to(device).requires_grad_();
+    d_out = torch::randn({batch, tokens, options.dim()}).to(device);
     leaves = layer->parameters();
     leaves.push_back(x);
   }
@@ -103,6 +109,7 @@ struct Case {
   }
 
   Attention layer;
+  const torch::Device device;
   torch::Tensor x, d_out;  // [B,N,C]
   std::vector<torch::Tensor> leaves;
 };
@@ -120,8 +127,10 @@ double error(const torch::Tensor& a, const torch::Tensor& b) {
 // Of the fused kernels against the portable path.
 double compare_implementations(Case& test) {
   const auto ours = test.results();
-  const PortableOnly portable;
+  const auto implementation = runtime().implementation();
+  runtime().set_implementation(Implementation::portable);
   const auto expected = test.results();
+  runtime().set_implementation(implementation);
   const bool bf16 = test.layer->options.precision() == Precision::bf16;
   const double most = bf16 ? kMaxBf16Error : kMaxError;
   double worst = 0;
@@ -157,6 +166,7 @@ void take_float32_turn(Case& test, ProductRate& products, Float32Turns& turns) {
   test.drop_gradients();
   const Stopwatch watch;
   test.layer->forward(test.x).backward(test.d_out);
+  wait_for(test.device);
   turns.milliseconds.push_back(watch.milliseconds());
   test.compute_in(options.precision(), options.workspace());
 }
@@ -167,12 +177,13 @@ Timing time_passes(Case& test, int64_t repeats, int threads) {
   std::optional<ProductRate> products;
   if (test.layer->options.precision() == Precision::bf16)
     products.emplace(Precision::bf16, threads);
-  const auto timed = [](std::vector<double>& samples, double& flops, const auto& work) {
-    const auto before = product_flops();
+  const auto timed = [&](std::vector<double>& samples, double& flops, const auto& work) {
+    const auto before = runtime().product_flops();
     const Stopwatch watch;
     work();
+    wait_for(test.device);
     samples.push_back(watch.milliseconds());
-    flops = static_cast<double>(product_flops() - before);
+    flops = static_cast<double>(runtime().product_flops() - before);
   };
   timing.sgemm = take_turns(repeats, sgemm, [&] {
     test.drop_gradients();
@@ -206,7 +217,7 @@ double weight_bytes(const Timing& timing, const AttentionOptions& layer) {
 
 Json measure_layer(const AttentionOptions& layer, const BenchFlags& flags) {
   torch::manual_seed(0);
-  Case test(layer, flags.batch());
+  Case test(layer, flags.batch(), flags.device());
   const double max_error = compare_implementations(test);
   const auto peak = peak_bytes([&] { test.results(); });
   const auto timing = time_passes(test, flags.repeats(), flags.threads());
@@ -274,7 +285,7 @@ void run_op(const OpFlags& flags) {
   const auto layer = flags.layer();
   require_memory(bytes_of(layer, flags.bench.batch()), "this layer",
                  "lower --batch, or choose a smaller layer");
-  at::set_num_threads(flags.bench.threads());
+  use_threads(flags.bench.threads());
   const Json json = measure_layer(layer, flags.bench);
   flags.bench.show(json, fmt::format("{}\n{}", title(layer, flags.bench), layer_text(json)));
 }

@@ -1,17 +1,15 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "bench.h"
 #include "model_flags.h"
+#include "threads.h"
 #include "translution/core/memory.h"
 #include "translution/models/cost.h"
-#include "translution/models/gpt.h"
 #include "translution/models/memory_check.h"
-#include "translution/models/vit.h"
-#include "translution/ops/cross_entropy.h"
-#include "translution/train/adamw.h"
+#include "translution/train/device.h"
+#include "translution/train/step.h"
 
 namespace translution::cli {
 namespace {
@@ -44,32 +42,33 @@ struct StepFlags {
   BenchFlags bench;
 };
 
-// A model before a batch of random data.
-struct BenchTask {
-  std::vector<torch::Tensor> parameters;
-  std::function<torch::Tensor()> loss;
+// A model and its optimizer before a batch of random data.
+class BenchTask {
+ public:
+  BenchTask(const ModelOptions& model, const BenchFlags& flags)
+      : network_(make_network(model, flags.device())),
+        batch_(random_batch(model, flags.batch())),
+        optimizer_(network_.module().parameters(), {}) {}
+
+  void step() {
+    const auto outcome = train_step(network_, optimizer_, batch_, {1, 0, kClip});
+    if (!std::isfinite(outcome.loss) || !std::isfinite(outcome.norm))
+      throw std::runtime_error("bench step: the gradients of a step are not finite");
+    wait_for(network_.device());
+  }
+
+ private:
+  static Network make_network(const ModelOptions& model, torch::Device device) {
+    torch::manual_seed(0);
+    Network network(model);
+    network.to(device);
+    return network;
+  }
+
+  Network network_;
+  Batch batch_;
+  AdamW optimizer_;
 };
-
-template <typename Model>
-BenchTask make_task(Model model, int64_t workspace, const torch::Tensor& input,
-                    const torch::Tensor& target) {
-  for (const auto& module : model->modules())
-    if (auto* layer = module->template as<AttentionImpl>()) layer->options.workspace(workspace);
-  return {model->parameters(), [=]() mutable {
-            const auto logits = model->forward(input);
-            return cross_entropy(logits.reshape({-1, logits.size(-1)}), target);
-          }};
-}
-
-BenchTask make_task(const ModelOptions& o, int64_t batch, int64_t workspace) {
-  torch::manual_seed(0);
-  if (o.family == Family::vit)
-    return make_task(ViT(o), workspace,
-                     torch::randn({batch, o.channels, o.image_size[0], o.image_size[1]}),
-                     torch::randint(o.classes, {batch}, torch::kLong));
-  return make_task(GPT(o), workspace, torch::randint(o.vocabulary, {batch, o.length}, torch::kLong),
-                   torch::randint(o.vocabulary, {batch * o.length}, torch::kLong));
-}
 
 ModelOptions in_float32(ModelOptions model) {
   model.precision = Precision::float32;
@@ -83,60 +82,51 @@ double bytes_of(const ModelOptions& model, int64_t batch) {
   return bytes + model_cost(in_float32(model), batch).training_bytes;
 }
 
-// Unlimited, if memory allows two encodings of every pair in every layer.
-int64_t best_workspace(const ModelOptions& model, int64_t batch) {
+// In float32, keeping all if memory allows two encodings of every pair in every layer.
+ModelOptions fastest_in_float32(const ModelOptions& model, int64_t batch) {
   const auto& a = model.architecture;
   const auto tokens = static_cast<double>(model.tokens());
   const double kept = 2.0 * sizeof(float) * static_cast<double>(batch) * tokens * tokens *
                       static_cast<double>(a.heads * a.dim_head * a.depth);
   const bool fits = bytes_of(model, batch) + kept <= static_cast<double>(usable_bytes());
-  return fits ? kUnlimitedWorkspace : default_workspace();
-}
-
-void step(const BenchTask& task, AdamW& optimizer) {
-  optimizer.zero_grad();
-  task.loss().backward();
-  const double norm = optimizer.step(kClip);
-  if (!std::isfinite(norm))
-    throw std::runtime_error("bench step: the gradients of a step are not finite");
+  auto options = in_float32(model);
+  if (fits) options.workspace = kUnlimitedWorkspace;
+  return options;
 }
 
 // The model in float32, and the machine's products of bfloat16, in turns with the model in bf16.
 class Float32Steps {
  public:
   Float32Steps(const ModelOptions& bf16, const BenchFlags& flags)
-      : task_(make_task(in_float32(bf16), flags.batch(), best_workspace(bf16, flags.batch()))),
-        optimizer_(task_.parameters, {}),
+      : task_(fastest_in_float32(bf16, flags.batch()), flags),
         products_(Precision::bf16, flags.threads()) {
-    step(task_, optimizer_);
+    task_.step();
   }
 
   void take_turn(Float32Turns& turns) {
     turns.bf16_gemm.push_back(products_.gflops());
     const Stopwatch watch;
-    step(task_, optimizer_);
+    task_.step();
     turns.milliseconds.push_back(watch.milliseconds());
   }
 
  private:
   BenchTask task_;
-  AdamW optimizer_;
   ProductRate products_;
 };
 
 Json measure_step(const ModelOptions& model, const BenchFlags& flags) {
-  const auto task = make_task(model, flags.batch(), default_workspace());
-  AdamW optimizer(task.parameters, {});
-  step(task, optimizer);
+  BenchTask task(model, flags);
+  task.step();
   Rates rates;
-  rates.peak_bytes = peak_bytes([&] { step(task, optimizer); });
+  rates.peak_bytes = peak_bytes([&] { task.step(); });
   std::optional<Float32Steps> float32;
   if (model.precision == Precision::bf16) float32.emplace(model, flags);
   ProductRate sgemm(Precision::float32, flags.threads());
   std::vector<double> samples;  // ms
   rates.sgemm = take_turns(flags.repeats(), sgemm, [&] {
     const Stopwatch watch;
-    step(task, optimizer);
+    task.step();
     samples.push_back(watch.milliseconds());
     if (float32) float32->take_turn(rates.float32);
   });
@@ -161,9 +151,11 @@ std::string step_text(const Json& json) {
 void run_step(const StepFlags& flags) {
   auto model = flags.model.read();
   model.precision = flags.bench.precision();
-  require_memory_to_train(model, flags.bench.batch(), "lower --batch");
-  require_memory(bytes_of(model, flags.bench.batch()), "bf16 beside float32", "lower --batch");
-  at::set_num_threads(flags.bench.threads());
+  if (flags.bench.device().is_cpu()) {
+    require_memory_to_train(model, flags.bench.batch(), "lower --batch");
+    require_memory(bytes_of(model, flags.bench.batch()), "bf16 beside float32", "lower --batch");
+  }
+  use_threads(flags.bench.threads());
   const Json json = measure_step(model, flags.bench);
   flags.bench.show(json, fmt::format("{} with {}: batch {}, {}\n{}\n{}", model.name(),
                                      name_of(kMethods, model.position.method), flags.bench.batch(),

@@ -8,6 +8,8 @@
 #include "translution/core/cpu_info.h"
 #include "translution/ops/attention.h"
 #include "translution/ops/products.h"
+#include "translution/ops/runtime.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
 namespace {
@@ -29,7 +31,8 @@ BenchFlags::BenchFlags(Command command, const char* batch_help)
     : threads_(command.option("--threads", "N", "worker threads (all available cores)")),
       repeats_(command.option("--repeats", "N",
                               "number of repeats (as many as fit into 3 seconds, at least 5)")),
-      precision_(command, "float32") {
+      precision_(command, "float32"),
+      device_(command) {
   if (batch_help != nullptr)
     batch_ = command.option("--batch", "N", fmt::format("{} ({})", batch_help, kBatch));
   command.flag("--json", json_, "print JSON");
@@ -45,6 +48,8 @@ int64_t BenchFlags::repeats() const { return number_or(0, repeats_, kMaxRepeats)
 
 Precision BenchFlags::precision() const { return precision_.read().value_or(Precision::float32); }
 
+torch::Device BenchFlags::device() const { return find_device(device_.read()); }
+
 void BenchFlags::show(const Json& json, const std::string& text) const {
   fmt::print("{}", json_ ? json_text(json) : text);
 }
@@ -54,6 +59,7 @@ double Rates::fraction() const {
 }
 
 void add_precision(const Rates& rates, const BenchFlags& flags, Json& json) {
+  json["device"] = flags.device().str();
   json["precision"] = name_of(kPrecisions, flags.precision());
   if (flags.precision() != Precision::bf16) return;
   json["bf16_products"] = bf16_products(instruction_sets());
@@ -75,7 +81,7 @@ void add_rates(const Rates& rates, const BenchFlags& flags, Json& json) {
   json["repeats"] = rates.sgemm.size();
   json["gemm"] = product_libraries();
   json["isa"] = name_of(kIsas, chosen_isa());
-  json["workspace"] = default_workspace();
+  json["workspace"] = runtime().workspace();
   add_precision(rates, flags, json);
 }
 

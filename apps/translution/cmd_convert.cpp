@@ -6,10 +6,12 @@
 #include "translution/core/error.h"
 #include "translution/models/cost.h"
 #include "translution/train/model_file.h"
-#include "translution/weights/authors.h"
 #include "translution/weights/convert.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kConvertExamples =
@@ -29,7 +31,7 @@ struct ConvertFlags {
   explicit ConvertFlags(Command command) : settings(command) {
     command.argument("IN", in, "weights to read");
     command.argument("OUT", out, "safetensors file to write");
-    settings.add("from", choices(kWeightFormats), "format of IN (translution)", "Formats");
+    settings.add("from", choices_text(kWeightFormats), "format of IN (translution)", "Formats");
     settings.add("to", "translution|authors", "format of OUT (translution)", "Formats");
     add_model_flags(settings);
   }
@@ -66,8 +68,7 @@ void run_convert(const ConvertFlags& flags) {
           "; say which of IN and OUT is not: --from authors, --to authors");
   const auto model = read_in(flags.in, from, settings);
   if (to == WeightFormat::authors)
-    save_safetensors(flags.out, to_theirs(authors_links(model.options, settings["model"]),
-                                          model.tensors, flags.in));
+    save_safetensors(flags.out, in_authors_format(model, settings["model"], flags.in));
   else
     save_described(flags.out, model);
   fmt::print("{}: {} with {}, {} parameters\n", flags.out, model.options.name(),

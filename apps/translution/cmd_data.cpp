@@ -12,6 +12,9 @@
 #include "translution/io/file.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kDataExamples =

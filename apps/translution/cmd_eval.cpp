@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,13 +9,18 @@
 #include "print_line.h"
 #include "progress.h"
 #include "table.h"
+#include "threads.h"
 #include "translution/core/cpu_info.h"
 #include "translution/data/settings.h"
 #include "translution/models/memory_check.h"
+#include "translution/train/device.h"
 #include "translution/train/evaluate.h"
 #include "translution/train/trained.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kBatch = 256;
@@ -29,7 +33,8 @@ constexpr const char* kEvalExamples =
     "  translution eval runs/alpha --data mnist:data/mnist";
 
 struct EvalFlags {
-  explicit EvalFlags(Command command) : settings(command), precision(command, "the run's") {
+  explicit EvalFlags(Command command)
+      : settings(command), precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add(
         settings_named(data_settings(), {"data", "canvas", "eval-on", "eval-limit", "max-broken"}));
@@ -39,18 +44,21 @@ struct EvalFlags {
 
   SettingFlags settings;
   PrecisionFlag precision;
+  DeviceFlag device;
   std::string path;
   bool json = false;
 };
 
 void run_eval(const EvalFlags& flags) {
-  at::set_num_threads(usable_cores());
+  use_threads(usable_cores());
+  const auto device = find_device(flags.device.read());
   const auto trained = load_trained(flags.path, flags.precision.read());
+  trained.network->to(device);
   const auto given = flags.settings.given();
   const auto source = open_data_of(trained, given, print_line);
   const auto batch = given.find("batch");
   const int64_t size =
-      batch == given.end() ? kBatch : Value{"--batch", batch->second}.number(1, 1 << 20);
+      batch == given.end() ? kBatch : SettingValue{"--batch", batch->second}.number(1, 1 << 20);
   nlohmann::ordered_json json = {
       {"checkpoint", trained.path},
       {"step", trained.step},
@@ -62,8 +70,9 @@ void run_eval(const EvalFlags& flags) {
                {"top-5 %", Align::right},
                {"perplexity", Align::right}});
   for (const auto& set : source.evaluation)
-    require_memory_to_evaluate(trained.network->options(), std::min(size, set.dataset->size()),
-                               "lower --batch");
+    if (device.is_cpu())
+      require_memory_to_evaluate(trained.network->options(), std::min(size, set.dataset->size()),
+                                 "lower --batch");
   for (const auto& set : source.evaluation) {
     Progress progress(set.dataset->size(), stderr);
     int64_t done = 0;

@@ -1,14 +1,18 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "commands.h"
 #include "model_flags.h"
+#include "threads.h"
 #include "translution/core/cpu_info.h"
 #include "translution/data/token_files.h"
 #include "translution/models/generate.h"
+#include "translution/train/device.h"
 #include "translution/train/trained.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kGenerateExamples =
@@ -18,29 +22,25 @@ constexpr const char* kGenerateExamples =
     "  translution generate runs/shakespeare --prompt 'ROMEO:' --tokens 200\n"
     "  translution generate runs/shakespeare --temperature 0.8 --top-k 50 --seed 7";
 
-const std::vector<SettingGroup<SamplingOptions>>& sampling_settings() {
-  static const std::vector<SettingGroup<SamplingOptions>> groups = {
+const Settings<SamplingOptions>& sampling_settings() {
+  using namespace fields;
+  using O = SamplingOptions;
+  using F = Setting<SamplingOptions>;
+  static const Settings<SamplingOptions> groups = {
       {"Sampling",
-       {{"temperature", "X",
-         "0 always takes the likeliest token; lower is safer, higher more varied (1)",
-         [](SamplingOptions& o, const Value& v) { o.temperature = v.real(0, 1e3); },
-         [](const SamplingOptions& o) { return number_text(o.temperature); }},
-        {"top-k", "N", "sample from the N likeliest tokens; 0: from all (0)",
-         [](SamplingOptions& o, const Value& v) { o.top_k = v.number(0, 1 << 30); },
-         [](const SamplingOptions& o) { return std::to_string(o.top_k); }},
-        {"top-p", "X", "sample from the likeliest tokens that reach this probability together (1)",
-         [](SamplingOptions& o, const Value& v) { o.top_p = v.real(0, 1); },
-         [](const SamplingOptions& o) { return number_text(o.top_p); }},
-        {"seed", "N", "seed of the random numbers (0)",
-         [](SamplingOptions& o, const Value& v) {
-           o.seed = v.number(0, std::numeric_limits<int64_t>::max());
-         },
-         [](const SamplingOptions& o) { return std::to_string(o.seed); }}}}};
+       {F("temperature", &O::temperature, real(0, 1e3),
+          "0 always takes the likeliest token; lower is safer, higher more varied"),
+        F("top-k", &O::top_k, whole(0, 1 << 30), "sample from the N likeliest tokens; 0: from all"),
+        F("top-p", &O::top_p, real(0, 1),
+          "sample from the likeliest tokens that reach this probability together"),
+        F("seed", &O::seed, whole<uint64_t>(0, std::numeric_limits<int64_t>::max()),
+          "seed of the random numbers")}}};
   return groups;
 }
 
 struct GenerateFlags {
-  explicit GenerateFlags(Command command) : settings(command), precision(command, "the run's") {
+  explicit GenerateFlags(Command command)
+      : settings(command), precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add("prompt", "TEXT", "start of the text (a line feed)", "Text");
     settings.add("data", "tokens:DIR", "data whose tokenizer is used (the run's)", "Text");
@@ -50,6 +50,7 @@ struct GenerateFlags {
 
   SettingFlags settings;
   PrecisionFlag precision;
+  DeviceFlag device;
   std::string path;
 };
 
@@ -98,14 +99,16 @@ Tokenizer tokenizer_of(const Trained& trained, const std::map<std::string, std::
 }
 
 void run_generate(const GenerateFlags& flags) {
-  at::set_num_threads(usable_cores());
+  use_threads(usable_cores());
   const auto given = flags.settings.given();
   SamplingOptions sampling;
   set_all(sampling_settings(), given, sampling, "--");
   const auto count = given.find("tokens");
   const int64_t tokens =
-      count == given.end() ? 200 : Value{"--tokens", count->second}.number(1, 1 << 30);
+      count == given.end() ? 200 : SettingValue{"--tokens", count->second}.number(1, 1 << 30);
+  const auto device = find_device(flags.device.read());
   auto trained = load_trained(flags.path, flags.precision.read());
+  trained.network->to(device);
   require(trained.network->options().family == Family::gpt, flags.path, " holds ",
           trained.network->options().name(), "; text wants a gpt model");
   const auto tokenizer = tokenizer_of(trained, given);

@@ -13,6 +13,9 @@
 #include "translution/models/cost.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 using Json = nlohmann::ordered_json;

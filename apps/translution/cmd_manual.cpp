@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <regex>
 
 #include "commands.h"
 
@@ -11,66 +12,46 @@ constexpr const char* kManualExamples =
     "Example:\n"
     "  translution manual | man -l -";
 
-// What roff would read as a command or a hyphen, as plain text.
+std::string replaced(const std::string& text, const char* pattern, const char* by) {
+  return std::regex_replace(text, std::regex(pattern), by);
+}
+
+// Text that means nothing to roff: no escapes, no hyphens, no requests at the start of a line.
 std::string plain(const std::string& text) {
-  std::string result;
-  for (const char letter : text) {
-    const bool line_start = result.empty() || result.back() == '\n';
-    if (line_start && (letter == '.' || letter == '\'')) result += "\\&";
-    if (letter == '\\')
-      result += "\\e";
-    else if (letter == '-')
-      result += "\\-";
-    else
-      result += letter;
-  }
-  return result;
+  return replaced(replaced(text, R"([\\-])", R"(\$&)"), "(^|\n)(?=[.'])", R"($1\&)");
 }
 
-std::string option_item(const CLI::Option& option) {
-  const CLI::Formatter formatter;
-  const bool positional = option.get_positional();
-  const std::string name = formatter.make_option_name(&option, positional);
-  return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", plain(name),
-                     plain(formatter.make_option_opts(&option)), plain(option.get_description()));
+// The help of a command from its arguments to its options: "\n\nTITLE:", and below it lines of
+// "  NAME VALUE  description", which begins in the next line where the name is long.
+std::string items(const std::string& help) {
+  const auto titled = replaced(help, "\n\n(\\S.*)", "\n.PP\n\\fI$1\\fR");
+  return replaced(titled, "\n  (\\S+)(.*?)\\s\\s+(\\S.*)", "\n.TP\n\\fB$1\\fR$2\n$3");
 }
 
-std::string option_list(const CLI::App& app) {
-  std::string text;
-  for (const auto& group : app.get_groups()) {
-    const auto options =
-        app.get_options([&](const CLI::Option* option) { return option->get_group() == group; });
-    if (!options.empty()) text += fmt::format(".PP\n\\fI{}\\fR\n", plain(group));
-    for (const auto* option : options) text += option_item(*option);
-  }
-  return text;
-}
-
-std::string footer_of(const CLI::App& app) {
-  return fmt::format(".PP\n.nf\n{}\n.fi\n", plain(app.get_footer()));
-}
-
-void add_commands(const CLI::App& app, const std::string& path, std::string& text) {
-  for (const auto* command : app.get_subcommands({})) {
-    const std::string name = path + " " + command->get_name();
-    text += fmt::format(".SS \"{}\"\n{}\n", plain(name + arguments_of(*command)),
-                        plain(command->get_description()));
-    text += option_list(*command) + footer_of(*command);
-    add_commands(*command, name, text);
-  }
+// What --help prints, as a section; that of the program begins the page.
+std::string section(const CLI::App& command) {
+  const auto help = command.get_formatter()->make_help(&command, full_name(command), {});
+  const size_t usage = help.find("Usage: ") + 7, rest = help.find('\n', usage);
+  const size_t footer = help.size() - command.get_footer().size() - 1;
+  const auto call = plain(help.substr(usage, rest - usage));
+  const auto description = plain(command.get_description());
+  const auto title = command.get_parent() != nullptr
+                         ? fmt::format(".SS \"{}\"\n{}", call, description)
+                         : fmt::format(".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}\n.SH DESCRIPTION",
+                                       command.get_name(), description, call);
+  return fmt::format("{}{}.PP\n.nf\n{}.fi\n", title,
+                     items(plain(help.substr(rest, footer - 1 - rest))),
+                     plain(help.substr(footer)));
 }
 
 std::string manual(const CLI::App& program) {
-  const std::string name = program.get_name(), description = program.get_description();
-  std::string text = fmt::format(
-      ".TH TRANSLUTION 1 \"\" \"{}\" \"User Commands\"\n"
-      ".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n\\fB{}\\fR{}\n.SH OPTIONS\n{}.SH COMMANDS\n",
-      plain(program.version()), name, plain(description), name, plain(arguments_of(program)),
-      option_list(program));
-  add_commands(program, name, text);
-  text +=
-      ".SH EXIT STATUS\n0 if all went well, 1 if the work failed, 2 if the call makes no sense.\n";
-  return text + ".SH EXAMPLES\n" + footer_of(program);
+  auto page =
+      fmt::format(".TH TRANSLUTION 1 \"\" \"{}\" \"User Commands\"\n", plain(program.version()));
+  for (const auto* command : all_commands(program))
+    page += section(*command) + (command == &program ? ".SH COMMANDS\n" : "");
+  return page +
+         ".SH EXIT STATUS\n0 if all went well, 1 if the work failed, 2 if the call makes no "
+         "sense.\n";
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -7,14 +6,16 @@
 #include "json_text.h"
 #include "model_flags.h"
 #include "table.h"
+#include "threads.h"
 #include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
-#include "translution/data/augment.h"
-#include "translution/data/image_file.h"
-#include "translution/data/resample.h"
+#include "translution/train/device.h"
 #include "translution/train/trained.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kShown = 5;
@@ -27,51 +28,31 @@ constexpr const char* kPredictExamples =
     "  translution predict runs/digits seven.png --json";
 
 struct PredictFlags {
-  explicit PredictFlags(Command command) : precision(command, "the run's") {
+  explicit PredictFlags(Command command) : precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     command.argument("IMAGE", files, "JPEG or PNG files");
     command.flag("--json", json, "print JSON");
   }
 
   PrecisionFlag precision;
+  DeviceFlag device;
   std::string path;
   std::vector<std::string> files;
   bool json = false;
 };
 
-// [1,channels,rows,cols]
-torch::Tensor picture(const std::string& file, const ModelOptions& model) {
-  const int64_t rows = model.image_size[0], cols = model.image_size[1];
-  auto input = torch::empty({1, model.channels, rows, cols});
-  if (model.channels == 3) {
-    require(rows == cols, "predict: wanted a model of square images, this one has ",
-            times(model.image_size));
-    normalise(evaluation_image(read_image_bytes(file), file, static_cast<int>(rows)),
-              input.data_ptr<float>());
-    return input;
-  }
-  const auto image = read_image(file);
-  const auto small =
-      resample(image, {0, 0, static_cast<double>(image.rows), static_cast<double>(image.cols)},
-               static_cast<int>(rows), static_cast<int>(cols), false);
-  float* to = input.data_ptr<float>();
-  for (int64_t p = 0; p < rows * cols; ++p)
-    to[p] = static_cast<float>(small.pixels[3 * p] + small.pixels[3 * p + 1] +
-                               small.pixels[3 * p + 2]) /
-            (3 * 255);
-  return input;
-}
-
 void run_predict(const PredictFlags& flags) {
-  at::set_num_threads(usable_cores());
+  use_threads(usable_cores());
+  const auto device = find_device(flags.device.read());
   const auto trained = load_trained(flags.path, flags.precision.read());
+  trained.network->to(device);
   const auto& model = trained.network->options();
   require(model.family == Family::vit, flags.path, " holds ", model.name(),
           "; images want a vit model");
   torch::NoGradGuard no_grad;
   auto json = nlohmann::ordered_json::array();
   for (const auto& file : flags.files) {
-    const auto shares = trained.network->forward(picture(file, model)).softmax(1)[0];
+    const auto shares = trained.network->forward(load_picture(model, file)).softmax(1)[0];
     const auto [values, places] = shares.topk(std::min(kShown, model.classes));
     Table table({{file}, {"%", Align::right}});
     nlohmann::ordered_json classes = nlohmann::ordered_json::array();

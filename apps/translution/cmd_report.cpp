@@ -1,9 +1,9 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "commands.h"
 #include "model_flags.h"
 #include "print_line.h"
+#include "threads.h"
 #include "translution/core/cpu_info.h"
 #include "translution/train/run_report.h"
 
@@ -20,19 +20,21 @@ constexpr const char* kReportExamples =
     "  translution report runs/self runs/alpha --out both.html";
 
 struct ReportFlags {
-  explicit ReportFlags(Command command) : precision(command, "each run's") {}
+  explicit ReportFlags(Command command) : precision(command, "each run's"), device(command) {}
 
   PrecisionFlag precision;
+  DeviceFlag device;
   std::vector<std::string> runs;
   Option out;
   bool curves_only = false;
 };
 
 void run_report(const ReportFlags& flags) {
-  at::set_num_threads(usable_cores());
+  use_threads(usable_cores());
   const std::string out =
       flags.out.given() ? value_of(flags.out).text : flags.runs.front() + "/report.html";
-  write_run_report(out, flags.runs, {!flags.curves_only, flags.precision.read(), print_line});
+  write_run_report(out, flags.runs,
+                   {!flags.curves_only, flags.precision.read(), flags.device.read(), print_line});
   fmt::print("{}\n", out);
 }
 

@@ -9,6 +9,9 @@
 #include "translution/train/options.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kMaxThreads = 1024, kMostSeed = int64_t{1} << 40;
@@ -31,20 +34,19 @@ constexpr const char* kReproduceExamples =
     "  translution reproduce gpt --rows 6,9 --one-step --out out/gpt";
 
 // Settings of training and data that a call may set; seeds and places have options of their own.
-std::vector<SettingGroup<TrainOptions>> train_flags() {
+Settings<TrainOptions> train_flags() {
   auto groups = train_settings();
   for (auto& group : groups)
-    group.settings.erase(
-        std::remove_if(group.settings.begin(), group.settings.end(),
-                       [](const auto& setting) { return std::string(setting.name) == "seed"; }),
-        group.settings.end());
+    group.settings.erase(std::remove_if(group.settings.begin(), group.settings.end(),
+                                        [](const auto& setting) { return setting.name == "seed"; }),
+                         group.settings.end());
   return groups;
 }
 
 struct ReproduceFlags {
   explicit ReproduceFlags(Command command) : settings(command) {
     command.argument("TABLE", table, "mnist, imagenet, gpt…; see `translution list`");
-    budget = command.option("--budget", choices(kBudgets),
+    budget = command.option("--budget", choices_text(kBudgets),
                             "how much to train: minutes, hours, or the whole recipe (quick)");
     rows = command.option("--rows", "LIST",
                           "rows of the table, as in 1,3-5, vit-a/12 or alpha_translution (all)");
@@ -62,7 +64,7 @@ struct ReproduceFlags {
     settings.add(
         settings_named(data_settings(), {"placement", "augment", "train-limit", "eval-limit"}));
     settings.add(train_flags());
-    settings.add("init", choices(kInits),
+    settings.add("init", "scaled|authors",
                  "how weights are initialised (images: authors; text: scaled)", "Model");
   }
 
@@ -84,7 +86,7 @@ PlanRequest request_of(const ReproduceFlags& flags) {
   if (flags.seeds.given()) {
     request.seeds.clear();
     for (const auto& word : value_of(flags.seeds).words())
-      request.seeds.push_back(Value{"--seeds", word}.number(0, kMostSeed));
+      request.seeds.push_back(SettingValue{"--seeds", word}.number(0, kMostSeed));
   }
   request.data = text_or(flags.data, "");
   request.settings = flags.settings.given();

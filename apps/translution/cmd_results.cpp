@@ -14,6 +14,9 @@
 #include "translution/io/file.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,14 +9,19 @@
 #include "progress.h"
 #include "signals.h"
 #include "table.h"
+#include "threads.h"
 #include "training.h"
 #include "translution/core/cpu_info.h"
 #include "translution/core/units.h"
 #include "translution/data/settings.h"
 #include "translution/models/cost.h"
 #include "translution/train/config.h"
+#include "translution/train/device.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kMaxThreads = 1024;
@@ -84,6 +88,7 @@ RunOptions run_options(const TrainFlags& flags, std::map<std::string, std::strin
   }
   set_all(train_settings(), given, run.train, "--");
   run.train.check();
+  find_device(run.train.device);  // now: data may take long to open
   set_all(data_settings(), given, run.data, "--");
   check_run_directory(run.directory, run.resume);
   given.emplace("model", "vit-a/12");
@@ -97,7 +102,7 @@ int threads_in(const std::map<std::string, std::string>& given) {
   const auto threads = given.find("threads");
   return threads == given.end()
              ? usable_cores()
-             : static_cast<int>(Value{"--threads", threads->second}.number(1, kMaxThreads));
+             : static_cast<int>(SettingValue{"--threads", threads->second}.number(1, kMaxThreads));
 }
 
 TrainEvents show_on(Progress& progress, int64_t per_epoch) {
@@ -132,6 +137,7 @@ void introduce(const RunOptions& run, const DataSource& source) {
   fmt::print("; {}\n", run.directory);
   if (run.train.precision == Precision::bf16)
     fmt::print("bfloat16 products: {}\n", bf16_products(instruction_sets()));
+  if (run.train.device != "cpu") fmt::print("device: {}\n", run.train.device);
   std::fflush(stdout);
 }
 
@@ -139,7 +145,7 @@ void run_train(const TrainFlags& flags) {
   ignore_closed_pipes();
   const auto given = given_settings(flags);
   auto run = run_options(flags, given);
-  at::set_num_threads(threads_in(given));
+  use_threads(threads_in(given));
   const auto source = open_run(run);
   introduce(run, source);
   Progress progress(total_steps(source, run.train), stderr);

@@ -48,4 +48,16 @@ void Command::footer(const char* text) { app_->footer(text); }
 
 void Command::run(std::function<void()> function) { app_->callback(std::move(function)); }
 
+std::vector<const CLI::App*> all_commands(const CLI::App& app) {
+  std::vector<const CLI::App*> all{&app};
+  for (const auto* command : app.get_subcommands({}))
+    for (const auto* below : all_commands(*command)) all.push_back(below);
+  return all;
+}
+
+std::string full_name(const CLI::App& app) {
+  const auto* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
+}
+
 }  // namespace translution::cli

@@ -55,4 +55,9 @@ class Command {
   CLI::App* app_;
 };
 
+/// The command and all below it, outermost first.
+std::vector<const CLI::App*> all_commands(const CLI::App& app);
+/// As it is called: "translution bench op".
+std::string full_name(const CLI::App& app);
+
 }  // namespace translution::cli

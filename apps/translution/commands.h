@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "command_line.h"
 
 namespace translution::cli {
@@ -22,8 +20,5 @@ void add_report(Command program);
 void add_reproduce(Command program);
 void add_results(Command program);
 void add_train(Command program);
-
-// What follows the name of a command in a call: " RUN... [OPTIONS]".
-std::string arguments_of(const CLI::App& app);
 
 }  // namespace translution::cli

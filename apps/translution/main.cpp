@@ -17,6 +17,9 @@
 #include "version.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kProgramExamples =
@@ -39,6 +42,16 @@ std::string versions() {
 constexpr int kUsage = 2, kFailure = 1;
 
 // ------------------------------------------------------------------------------------- help
+
+// What follows the name of a command in a call: " RUN... [OPTIONS]".
+std::string arguments_of(const CLI::App& app) {
+  std::string text = app.get_subcommands({}).empty() ? "" : " COMMAND";
+  for (const auto* option : app.get_options())
+    if (option->get_positional())
+      text += " " + option->get_name(/*positional=*/true) +
+              (option->get_expected_max() > 1 ? "..." : "");
+  return text + " [OPTIONS]";
+}
 
 // Description, usage, commands, groups of options with "Options" at the end, examples.
 class HelpFormatter : public CLI::Formatter {
@@ -100,21 +113,15 @@ const CLI::App& chosen(const CLI::App& app) {
 }
 
 // The first of the commands, outermost first, that was given what it does not know.
-const CLI::App& confused(const CLI::App& app) {
+const CLI::App& app_with_extras(const CLI::App& app) {
   const auto commands = app.get_subcommands();
-  return commands.empty() || !app.remaining().empty() ? app : confused(*commands.front());
-}
-
-std::string full_name(const CLI::App& app) {
-  const auto* parent = app.get_parent();
-  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
+  return commands.empty() || !app.remaining().empty() ? app : app_with_extras(*commands.front());
 }
 
 bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
-  const auto commands = app.get_subcommands({});
+  const auto commands = all_commands(app);
   return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
-    return command->get_option_no_throw(option) != nullptr ||
-           belongs_to_a_command(*command, option);
+    return command->get_option_no_throw(option) != nullptr;
   });
 }
 
@@ -157,7 +164,7 @@ std::string option_hint(const CLI::App& app, const std::string& option) {
 
 // What to say about the first argument that neither the program nor its command knows.
 std::string describe_extra(const CLI::App& program) {
-  const CLI::App& app = confused(program);
+  const CLI::App& app = app_with_extras(program);
   const std::string extra = app.remaining().front();
   const std::string option = extra.substr(0, extra.find('='));
   if (extra.front() == '-' && belongs_to_a_command(app, option))
@@ -285,15 +292,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-
-std::string arguments_of(const CLI::App& app) {
-  std::string text = app.get_subcommands({}).empty() ? "" : " COMMAND";
-  for (const auto* option : app.get_options())
-    if (option->get_positional())
-      text += " " + option->get_name(/*positional=*/true) +
-              (option->get_expected_max() > 1 ? "..." : "");
-  return text + " [OPTIONS]";
-}
 
 }  // namespace translution::cli
 

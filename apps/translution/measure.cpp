@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "translution/ops/large.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::cli {
 namespace {
@@ -63,7 +63,7 @@ std::vector<double> take_turns(int64_t repeats, ProductRate& sgemm,
 }
 
 std::optional<double> peak_bytes(const std::function<void()>& work) {
-  release_kept_memory();  // what was freed but not given back would hide as much of the peak
+  runtime().release_pool();  // what was freed but not given back would hide as much of the peak
   malloc_trim(0);
   const auto before = reset_peak() ? read_peak() : std::nullopt;
   work();

@@ -4,8 +4,10 @@
 
 namespace translution::cli {
 
-Value value_of(const Option& option) {
-  const Value value{option.name(), option.text()};
+using namespace detail;
+
+SettingValue value_of(const Option& option) {
+  const SettingValue value{option.name(), option.text()};
   require(value.text.rfind("--", 0) != 0, value.name, " wants a value, got the option ",
           value.text);
   return value;
@@ -15,9 +17,9 @@ int64_t number_or(int64_t fallback, const Option& option, int64_t most) {
   return option.given() ? value_of(option).number(1, most) : fallback;
 }
 
-void SettingFlags::add(const char* name, const std::string& wants, const std::string& help,
+void SettingFlags::add(const std::string& name, const std::string& wants, const std::string& help,
                        const char* group) {
-  options_.emplace_back(name, command_.option(std::string("--") + name, wants, help, group));
+  options_.emplace_back(name, command_.option("--" + name, wants, help, group));
 }
 
 std::map<std::string, std::string> SettingFlags::given() const {
@@ -34,7 +36,7 @@ std::vector<std::string> SettingFlags::names() const {
 }
 
 PrecisionFlag::PrecisionFlag(Command command, const char* fallback)
-    : option_(command.option("--precision", choices(kPrecisions),
+    : option_(command.option("--precision", choices_text(kPrecisions),
                              join("precision of matrix products (", fallback, ")"))) {}
 
 std::optional<Precision> PrecisionFlag::read() const {
@@ -42,12 +44,18 @@ std::optional<Precision> PrecisionFlag::read() const {
   return value_of(option_).one_of(kPrecisions);
 }
 
+DeviceFlag::DeviceFlag(Command command)
+    : option_(command.option("--device", "NAME",
+                             "device to compute on: cpu, cuda, cuda:N or mps (cpu)")) {}
+
+std::string DeviceFlag::read() const { return option_.given() ? value_of(option_).text : "cpu"; }
+
 PositionFlags::PositionFlags(Command command) : flags_(command) { flags_.add(position_settings()); }
 
 Position PositionFlags::read() const {
-  ModelOptions model;
-  set_all(position_settings(), flags_.given(), model, "--");
-  return model.position;
+  Position position;
+  set_all(position_settings(), flags_.given(), position, "--");
+  return position;
 }
 
 void add_model_flags(SettingFlags& flags) {

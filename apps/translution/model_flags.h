@@ -11,7 +11,7 @@
 namespace translution::cli {
 
 /// What stands behind an option on the command line. Refuses another option in its place.
-Value value_of(const Option& option);
+SettingValue value_of(const Option& option);
 
 /// What the option says, 1 to `most`; `fallback` where it does not stand.
 int64_t number_or(int64_t fallback, const Option& option, int64_t most);
@@ -21,12 +21,13 @@ class SettingFlags {
  public:
   explicit SettingFlags(Command command) : command_(command) {}
 
-  void add(const char* name, const std::string& wants, const std::string& help, const char* group);
+  void add(const std::string& name, const std::string& wants, const std::string& help,
+           const char* group);
   template <typename Options>
-  void add(const std::vector<SettingGroup<Options>>& groups) {
+  void add(const Settings<Options>& groups) {
     for (const auto& group : groups)
       for (const auto& setting : group.settings)
-        add(setting.name, setting.wants, setting.help, group.title);
+        add(setting.name, setting.wants, setting.help_text(), group.title);
   }
 
   /// Name, without dashes, and text of each option that stands on the command line.
@@ -45,6 +46,16 @@ class PrecisionFlag {
   /// `fallback` says in the help what counts where it does not stand.
   PrecisionFlag(Command command, const char* fallback);
   std::optional<Precision> read() const;
+
+ private:
+  Option option_;
+};
+
+/// --device of a command.
+class DeviceFlag {
+ public:
+  explicit DeviceFlag(Command command);
+  std::string read() const;  ///< a name for find_device (train/device.h)
 
  private:
   Option option_;

@@ -1,10 +1,8 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "apps/translution/reproduce/cuts.h"
 #include "apps/translution/reproduce/run_record.h"
@@ -12,25 +10,29 @@
 #include "progress.h"
 #include "reproduce.h"
 #include "table.h"
+#include "threads.h"
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
 #include "translution/core/random.h"
 #include "translution/models/cost.h"
-#include "translution/ops/large.h"
+#include "translution/nn/generator.h"
 #include "translution/ops/products.h"
 #include "translution/train/data_fit.h"
-#include "translution/train/trainer.h"
+#include "translution/train/device.h"
+#include "translution/train/step.h"
 #include "version.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr double kSpare = 0.5e9;  // bytes for the program itself, accumulators and temporaries
 constexpr double kPerWeight = 4;  // bytes
 
-// How a step fits into memory: the batch in parts; moments made before it, as from the second step
-// on they are there, or, if that is too much, each when its parameter is updated, while gradients
-// that were used go.
+// How a step fits into memory: the batch in parts; moments allocated up front, as from the second
+// step on, or, if that is too much, in the update (AdamW::Memory::lean).
 struct StepPlan {
   int64_t batch, parts;
   bool moments_first;
@@ -119,14 +121,6 @@ void require_all_fit(const ReproduceCall& call, const std::vector<StepTask>& tas
            "; name other rows with --rows");
 }
 
-Batch random_batch(const ModelOptions& model, int64_t batch) {
-  if (model.family == Family::gpt)
-    return {torch::randint(model.vocabulary, {batch, model.length}, torch::kLong),
-            torch::randint(model.vocabulary, {batch, model.length}, torch::kLong)};
-  return {torch::randn({batch, model.channels, model.image_size[0], model.image_size[1]}),
-          torch::randint(model.classes, {batch}, torch::kLong)};
-}
-
 void require_fits(const DataSource& source, const StepTask& task, const std::string& name) {
   require_data_fits(task.row->model, source, name, /*spare_classes=*/true);
   require(source.train->size() >= task.plan.batch, name, " has ", source.train->size(),
@@ -141,8 +135,9 @@ std::optional<DataSource> open_for(const ReproduceCall& call, const std::vector<
   return source;
 }
 
-Batch batch_of(const std::optional<DataSource>& source, const StepTask& task) {
-  if (!source) return random_batch(task.row->model, task.plan.batch);
+Batch batch_of(const std::optional<DataSource>& source, const StepTask& task,
+               const at::Generator& random) {
+  if (!source) return random_batch(task.row->model, task.plan.batch, random);
   BatchOrder order(source->train->size(), training_order(task.plan.batch, 0));
   auto batch = source->train->load(*order.next());
   // Mixed images have a share for each class of the data, which may have fewer than the model.
@@ -152,69 +147,24 @@ Batch batch_of(const std::optional<DataSource>& source, const StepTask& task) {
   return batch;
 }
 
-double backward(Network& network, const Batch& batch, int64_t parts, const TrainOptions& train) {
-  Progress progress(parts, stderr);
-  progress.update(0, "");
-  double loss = 0;
-  const int64_t samples = batch.input.size(0);
-  for (int64_t part = 0; part < parts; ++part) {
-    const int64_t begin = samples * part / parts, count = samples * (part + 1) / parts - begin;
-    const auto mean = loss_of(network.forward(batch.input.narrow(0, begin, count)),
-                              batch.target.narrow(0, begin, count), train.label_smoothing) *
-                      (static_cast<double>(count) / static_cast<double>(samples));
-    loss += mean.item<double>();
-    mean.backward();
-    progress.update(part + 1, "");
-  }
-  return loss;
-}
-
-struct Moments {
-  torch::Tensor first, second;
-};
-
-Moments moments_of(const torch::Tensor& parameter) {
-  return {torch::zeros_like(parameter), torch::zeros_like(parameter)};
-}
-
-// AdamW for one parameter after the other, so that a gradient can go before the next has moments;
-// these stay, as a second step would want them.
-void update(std::vector<torch::Tensor>& parameters, std::vector<Moments>& moments,
-            const TrainOptions& train) {
-  const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> gradients;
-  for (const auto& parameter : parameters)
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-  const double norm = gradient_norm(gradients);
-  gradients.clear();
-  ensure(std::isfinite(norm), "one step: the norm of the gradients is ", norm);
-  const double scale = train.clip > 0 && norm > train.clip ? train.clip / norm : 1.0;
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    auto& gradient = parameters[p].mutable_grad();
-    if (moments.size() == p) {
-      release_kept_memory();  // of the gradients before
-      moments.push_back(moments_of(parameters[p]));
-    }
-    if (!gradient.defined()) continue;
-    adamw_step(adamw_options(train), 1, scale, {parameters[p]}, {gradient}, {moments[p].first},
-               {moments[p].second});
-    gradient.reset();
-  }
-}
-
 void measure_step(const std::optional<DataSource>& source, const StepTask& task,
                   StepResult& result) {
-  torch::manual_seed(Random({task.row->seed}).bits());
-  Network network(task.row->model);
-  const auto batch = batch_of(source, task);
-  auto parameters = network.module().parameters();
-  std::vector<Moments> moments;
-  if (task.plan.moments_first)
-    for (const auto& parameter : parameters) moments.push_back(moments_of(parameter));
+  const auto random = seeded_generator(Random({task.row->seed}).bits());
+  Network network(task.row->model, random);
+  const auto batch = batch_of(source, task, random);
+  AdamW optimizer(network.module().parameters(), adamw_options(task.train),
+                  task.plan.moments_first ? AdamW::Memory::ready : AdamW::Memory::lean);
+  auto options = step_options(task.train);
+  options.parts = task.plan.parts;
+  Progress progress(task.plan.parts, stderr);
+  progress.update(0, "");
   const Stopwatch watch;
-  result.loss = backward(network, batch, task.plan.parts, task.train);
-  update(parameters, moments, task.train);
+  const auto outcome = train_step(network, optimizer, batch, options, random,
+                                  [&](int64_t parts) { progress.update(parts, ""); });
   result.seconds = watch.milliseconds() / 1e3;
+  ensure(std::isfinite(outcome.loss) && std::isfinite(outcome.norm), "one step: the loss is ",
+         outcome.loss, ", the norm of the gradients ", outcome.norm);
+  result.loss = outcome.loss;
 }
 
 StepResult take_step(const ReproduceCall& call, const PaperTable& table,
@@ -236,8 +186,9 @@ StepResult take_step(const ReproduceCall& call, const PaperTable& table,
 }
 
 void check_settings(const PlanRequest& request) {
-  constexpr const char* kOfAStep[] = {"batch", "lr",   "weight-decay",    "beta2",
-                                      "clip",  "init", "label-smoothing", "precision"};
+  constexpr const char* kOfAStep[] = {"batch",           "lr",        "weight-decay",
+                                      "beta2",           "clip",      "init",
+                                      "label-smoothing", "precision", "device"};
   for (const auto& [name, text] : request.settings)
     require(std::find(std::begin(kOfAStep), std::end(kOfAStep), name) != std::end(kOfAStep),
             "--one-step: --", name, " changes nothing of a single step; leave it out");
@@ -254,13 +205,17 @@ ReproducePlan plan_of(const ReproduceCall& call) {
       if (table.rows[number - 1].out_of_memory) request.rows.push_back(std::to_string(number));
   require(!request.rows.empty(), "--one-step: the paper could train all rows of ", table.name,
           "; name some with --rows");
-  return make_plan(request, paper_data(subject_of(table.rows.front().model)).facts);
+  auto plan = make_plan(request, paper_data(subject_of(table.rows.front().model)).facts);
+  require(find_device(plan.trainings.front().train.device).is_cpu(),
+          "--one-step measures the memory of this process; expected --device cpu");
+  for (auto& row : plan.rows) row.model.workspace = 0;  // encode again rather than keep
+  return plan;
 }
 
 }  // namespace
 
 void show_steps(const ReproduceCall& call) {
-  at::set_num_threads(call.threads);
+  use_threads(call.threads);
   const auto plan = plan_of(call);
   const auto tasks = make_tasks(call, plan);
   try {
@@ -273,9 +228,7 @@ void show_steps(const ReproduceCall& call) {
 }
 
 void reproduce_steps(const ReproduceCall& call) {
-  at::set_num_threads(call.threads);
-  // Queries and keys are computed again rather than kept, unless said otherwise.
-  setenv("TRANSLUTION_WORKSPACE", "0", /*overwrite=*/0);
+  use_threads(call.threads);
   const auto plan = plan_of(call);
   const auto tasks = make_tasks(call, plan);
   const auto source = open_for(call, tasks);

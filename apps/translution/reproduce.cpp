@@ -1,6 +1,5 @@
 #include "reproduce.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include "progress.h"
 #include "signals.h"
 #include "table.h"
+#include "threads.h"
 #include "training.h"
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
@@ -23,10 +23,14 @@
 #include "translution/io/file.h"
 #include "translution/models/cost.h"
 #include "translution/ops/products.h"
+#include "translution/train/device.h"
 #include "translution/train/run_report.h"
 #include "version.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,6 +47,13 @@ KnownRuns known_of(const ReproduceCall& call, const ReproducePlan& plan) {
   return call.known.empty() ? KnownRuns() : known_runs(plan, read_results(call.known));
 }
 
+// Of all trainings; refuses one that is not there.
+std::string device_of(const ReproducePlan& plan) {
+  const auto& name = plan.trainings.front().train.device;
+  find_device(name);
+  return name;
+}
+
 // A training of the plan, how far it is, and what is still to come.
 struct Task {
   const Training* training;
@@ -53,7 +64,9 @@ struct Task {
   Forecast forecast;
 
   bool finished() const { return step == training->steps && evaluated; }
-  bool fits() const { return forecast.bytes <= static_cast<double>(usable_bytes()); }
+  bool fits() const {
+    return training->train.device != "cpu" || forecast.bytes <= static_cast<double>(usable_bytes());
+  }
   double seconds_left() const {
     return forecast.seconds * static_cast<double>(training->steps - step) /
            static_cast<double>(training->steps);
@@ -169,14 +182,14 @@ std::vector<std::string> runs_of(const ReproduceCall& call, const Results& resul
 }
 
 // Minutes for large models. False where no training lies here.
-bool write_report(const ReproduceCall& call, const Results& results) {
+bool write_report(const ReproduceCall& call, const Results& results, const std::string& device) {
   const auto directories = runs_of(call, results);
   ReportData data;
   data.title = results.title;
   Progress progress(std::max<int64_t>(1, directories.size()), stderr);
   for (const auto& directory : directories) {
     progress.update(data.runs.size(), "report");
-    data.runs.push_back(describe_run(directory, {true, {}, print_line}));
+    data.runs.push_back(describe_run(directory, {true, {}, device, print_line}));
   }
   progress.finish();
   if (!data.runs.empty()) write_file_atomically(call.out + "/report.html", make_report(data));
@@ -326,18 +339,20 @@ Results write_results(const ReproduceCall& call, const Results& fresh) {
 }
 
 void show_plan(const ReproduceCall& call) {
-  at::set_num_threads(call.threads);
+  use_threads(call.threads);
   const auto facts = facts_or_known(data_of(call.request));
   const auto plan = make_plan(call.request, facts);
+  device_of(plan);
   print_rows(plan);
   print_tasks(make_tasks(call, plan, facts, known_of(call, plan)));
 }
 
 void reproduce_table(const ReproduceCall& call) {
   ignore_closed_pipes();
-  at::set_num_threads(call.threads);
+  use_threads(call.threads);
   const auto facts = facts_of(open_to_train(data_of(call.request)));
   const auto plan = make_plan(call.request, facts);
+  const auto device = device_of(plan);
   const auto known = known_of(call, plan);
   const auto tasks = make_tasks(call, plan, facts, known);
   print_rows(plan);
@@ -359,7 +374,7 @@ void reproduce_table(const ReproduceCall& call) {
   require_final_figures(call, plan, known);
   fmt::print("\n{}\n{}/results.json, table.md and curves\n", markdown_table(results), call.out);
   std::fflush(stdout);
-  if (write_report(call, results)) fmt::print("{}/report.html\n", call.out);
+  if (write_report(call, results, device)) fmt::print("{}/report.html\n", call.out);
 }
 
 }  // namespace translution::cli

@@ -1,19 +1,21 @@
 #include "training.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "signals.h"
 #include "translution/core/cpu_info.h"
 #include "translution/core/units.h"
+#include "translution/ops/runtime.h"
 #include "version.h"
 
 namespace translution::cli {
 
+using namespace detail;
+
 TrainResult train_until_signal(RunOptions options, const DataSource& data) {
   options.comment =
       fmt::format("translution {} ({}), LibTorch {}, {}, {} threads", kVersion, kCommit,
-                  kTorchVersion, name_of(kIsas, chosen_isa()), at::get_num_threads());
+                  kTorchVersion, name_of(kIsas, chosen_isa()), runtime().threads());
   const StopAtSignals signals;
   return train(options, data, stop_requested());
 }

@@ -94,7 +94,7 @@ def test_names_with_a_size():
 @pytest.mark.parametrize("change, said", [
     (dict(grid=(4, 2)), r"'to_k2.unique_params' is \[18, 6, 6\], wanted \[24, 6, 6\].* 4x2 grid"),
     (dict(heads=2), r"'to_qkv.weight' is \[36, 9\], wanted \[24, 9\] \(qkv of 2 heads of 4\)"),
-    (dict(grids=(3, 2)), "no option 'grids'; did you mean 'grid'"),
+    (dict(depth=2), "no option 'depth'"),
 ])
 def test_other_options_are_named(change, said):
     golden = Golden("layer2d_lor_kv")

@@ -42,12 +42,10 @@ def test_options_of_a_layer(options, wanted):
 
 
 @pytest.mark.parametrize("options, wanted", [
-    (dict(imagesize=12), "there is no option 'imagesize'; did you mean 'image_size'?"),
     (dict(patch_size=5), "does not divide into patches of 5x5"),
     (dict(model="vit-q/12"), "unknown model 'vit-q/12'; did you mean"),
     (dict(model="gpt-a-160"), "wanted the name of a vit, got 'gpt-a-160'"),
     (dict(hybrid_layers=3), "wanted 0 to 2 hybrid layers"),
-    (dict(length=3), "there is no option 'length'"),
     (dict(pooling="max"), "unknown pooling 'max'"),
     (dict(dropout=float("nan")), "model: dropout: expected a finite number, got nan"),
     (dict(norm_eps=float("-inf")), "model: norm_eps: expected a finite number, got -inf"),
@@ -56,6 +54,16 @@ def test_options_of_a_model(options, wanted):
     with pytest.raises(ValueError) as raised:
         make_vit(**options)
     assert wanted in str(raised.value)
+
+
+def test_options_that_do_not_exist():
+    for options in (dict(imagesize=12), dict(length=3)):
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            make_vit(**options)
+    with pytest.raises(ValueError, match="no option 'imagesize'; did you mean 'image_size'?"):
+        torch.ops.translution.model_options("vit", '{"imagesize": 12}')
+    with pytest.raises(ValueError, match="expected method 'translution', got 'rotary'"):
+        translution.Translution(8, grid=4, method="rotary")
 
 
 @pytest.mark.parametrize("x, wanted", [

@@ -3,7 +3,6 @@
 import copy
 import io
 import json
-import os
 import pickle
 import threading
 import time
@@ -287,9 +286,3 @@ def test_weights_as_the_authors_start_them():
 
 def test_repr_says_what_it_is():
     assert "grid=(3, 4), cls=True, method=translution" in repr(make())
-
-
-def test_all_cores_are_used_unless_the_user_says_otherwise(run_python):
-    code = "import torch, translution; print(torch.get_num_threads())"
-    assert run_python(code, OMP_NUM_THREADS=None).stdout.strip() == str(len(os.sched_getaffinity(0)))
-    assert run_python(code, OMP_NUM_THREADS="1").stdout.strip() == "1"

@@ -10,6 +10,7 @@ are also there as ``torch.ops.translution``. See docs/python.md.
 
 from . import safetensors
 from ._library import BUILT, PATH, LibraryError
+from ._runtime import runtime
 from .adamw import AdamW
 from .authors import NormedAttention, from_authors, from_gpt2, from_timm, to_authors
 from .attention import AlphaTranslution, Attention, LoRTranslution, Relation, Translution
@@ -49,6 +50,7 @@ __all__ = [
     "library_torch",
     "load_model",
     "load_weights",
+    "runtime",
     "safetensors",
     "save_weights",
     "to_authors",

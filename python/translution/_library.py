@@ -121,13 +121,6 @@ def load(path: Path) -> Built:
     return built
 
 
-def use_all_cores() -> None:
-    """As many threads as the process may use cores, where nobody has chosen: Debian's PyTorch
-    starts with one. OMP_NUM_THREADS, or torch.set_num_threads after the import, says otherwise."""
-    if "OMP_NUM_THREADS" not in os.environ and torch.get_num_threads() == 1:
-        torch.set_num_threads(torch.ops.translution.usable_cores())
-
-
 def limit_onednn(limit: str, torch_came_first: bool) -> None:
     """Keeps oneDNN from using AMX on machines that do not say how to configure its tiles, where a
     product of bfloat16 ends in an illegal instruction. `limit`: what the library did when it was
@@ -144,4 +137,3 @@ def limit_onednn(limit: str, torch_came_first: bool) -> None:
 PATH = find_library()
 BUILT = load(PATH)
 limit_onednn(torch.ops.translution.onednn_limit(), _TORCH_CAME_FIRST)
-use_all_cores()

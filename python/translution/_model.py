@@ -17,8 +17,8 @@ class Model(Explained, nn.Module):
 
     family = ""
 
-    def __init__(self, options: Dict[str, Any], device: Any, dtype: Optional[torch.dtype]) -> None:
-        super().__init__()
+    def _build(self, options: Dict[str, Any], device: Any, dtype: Optional[torch.dtype]) -> None:
+        nn.Module.__init__(self)
         #: grid, tokens, cls, causal, embeds_input, and the options of each layer's attention.
         self.plan: Dict[str, Any] = json.loads(
             torch.ops.translution.model_options(self.family, options_text("model", options)))
@@ -35,11 +35,6 @@ class Model(Explained, nn.Module):
         if asked > there:
             raise MemoryError(f"{self.family}: {count:,} parameters take {asked / 2**30:.1f} GiB of "
                               f"memory, and there are {there / 2**30:.1f} GiB; choose a smaller model")
-
-    @classmethod
-    def named(cls, model: str, **options: Any) -> Any:
-        """A model by its name, such as "vit-a/12" or "gpt-a-160", with other options changed."""
-        return cls(model=model, **options)
 
     def embed(self, input: Tensor) -> Tensor:
         raise NotImplementedError

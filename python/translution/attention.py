@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from . import _library  # noqa: F401  (the ops below come from it)
 from ._explain import Explained, check_layer
 from ._options import options_text
+from ._signatures import AlphaTranslutionArguments, AttentionArguments, TranslutionArguments
 from .linear import Linear
 
 
@@ -45,80 +46,25 @@ class Relation(NamedTuple):
     mirror: Sequence[int] = ()
 
 
-class Attention(Explained, nn.Module):
+class Attention(AttentionArguments, Explained, nn.Module):
     """Multi-head attention with output projection: x [B, N, dim] -> [B, N, dim].
 
-    dim, heads, dim_head  channels of input and output; heads, and the channels of each
-    grid                  sides of the token grid: (160,), (7, 7), (4, 7, 7); a single number is
-                          one side. A layer with one side takes shorter input as well
-    cls                   a class token in front
-    causal                a token gathers only from itself and those before it
-    method                where position enters: self_attention_no_pos, self_attention,
-                          relative_key, relative_value, relative_bias, gated_position, rotary,
-                          alpha_translution, translution, convolution
-    roles                 which of q, k, v have a matrix per offset: "qkv", "v", …, "none"
-    encoding              "relative": a row per offset; "absolute": per token pair
-    sharing, radius       how offsets beyond the radius are joined: none, direction, logarithmic
-    relative_dim          alpha_translution: relative channels per head
-    shared_qkv            alpha_translution: matrices for all offsets beside the small ones
-    mixing                alpha_translution: "sum", or "mean" as in the authors' code
-    rotary                rotate queries and keys that are not relative
-    angles                in which type rotary angles are taken: "double", or "float" as in the
-                          authors' code
-    kernel_size           convolution: odd side of the window
-    qkv_bias              a bias on queries, keys and values, where all offsets share them
-    dropout               on the attention, while training
-    init                  how weights start: scaled, authors, none
-    workspace             bytes of encoded queries and keys that may be kept for backward
-    precision             of matrix products: "float32", or "bf16": operands are rounded to
-                          bfloat16, everything else stays float32
-    relation              a Relation instead of the grid
-
-    Parameters are those of the C++ layer under the same names: `query` [slots, dim, heads*dim_head]
-    and so on, and `out`.
+    A layer whose grid has one side takes shorter input as well. With precision "bf16" operands of
+    products are rounded to bfloat16, everything else stays float32. Parameters are those of the C++
+    layer under the same names: `query` [slots, dim, heads*dim_head] and so on, and `out`.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        heads: int = 1,
-        dim_head: int = 64,
-        grid: Union[int, Sequence[int]] = (),
-        *,
-        cls: bool = False,
-        causal: bool = False,
-        method: str = "translution",
-        roles: str = "qkv",
-        encoding: str = "relative",
-        sharing: str = "none",
-        radius: int = 0,
-        relative_dim: int = 8,
-        shared_qkv: bool = True,
-        mixing: str = "sum",
-        rotary: bool = False,
-        angles: str = "double",
-        kernel_size: int = 3,
-        qkv_bias: bool = False,
-        dropout: float = 0.0,
-        init: str = "scaled",
-        workspace: Optional[int] = None,
-        precision: str = "float32",
-        relation: Optional[Relation] = None,
-        device: Optional[Union[str, torch.device]] = None,
-        dtype: Optional[torch.dtype] = None,
-    ) -> None:
-        super().__init__()
-        given: Dict[str, Any] = dict(
-            dim=dim, heads=heads, dim_head=dim_head, grid=grid, cls=cls, causal=causal,
-            method=method, roles=roles, encoding=encoding, sharing=sharing, radius=radius,
-            relative_dim=relative_dim, shared_qkv=shared_qkv, mixing=mixing, rotary=rotary,
-            angles=angles, kernel_size=kernel_size, qkv_bias=qkv_bias, dropout=dropout, init=init,
-            precision=precision)
-        if workspace is not None:
-            given["workspace"] = workspace
+    _method: Optional[str] = None  # the only one of this class
+
+    def _build(self, options: Dict[str, Any], relation: Optional[Relation], device: Any,
+               dtype: Optional[torch.dtype]) -> None:
+        nn.Module.__init__(self)
+        if self._method not in (None, options["method"]):
+            raise ValueError(f"{type(self).__name__}: expected method '{self._method}', got "
+                             f"'{options['method']}'; Attention takes all")
         self.relation = relation
         text, pairs, tokens, shorter, tables = torch.ops.translution.attention_layout(
-            options_text("attention", given), *self._relation_arguments())
+            options_text("attention", options), *self._relation_arguments())
         #: All options, with their defaults.
         self.options: Dict[str, Any] = json.loads(text)
         #: How many tokens the layer takes; 0: any number, where no grid was given.
@@ -130,7 +76,9 @@ class Attention(Explained, nn.Module):
         self._names: List[str] = list(started)
         for name, value in started.items():
             self.register_parameter(name, nn.Parameter(value))
-        self.out = Linear(heads * dim_head, dim, precision=precision, device=device, dtype=dtype)
+        o = self.options
+        self.out = Linear(o["heads"] * o["dim_head"], o["dim"], precision=o["precision"],
+                          device=device, dtype=dtype)
 
     def _relation_arguments(self) -> Tuple[Any, ...]:
         if self.relation is None:
@@ -189,20 +137,16 @@ class Attention(Explained, nn.Module):
                                       unexpected_keys, error_msgs)
 
 
-class Translution(Attention):
+class Translution(TranslutionArguments, Attention):
     """Attention with a full matrix per offset for queries, keys and values."""
 
-    def __init__(self, dim: int, heads: int = 1, dim_head: int = 64,
-                 grid: Union[int, Sequence[int]] = (), **options: Any) -> None:
-        super().__init__(dim, heads, dim_head, grid, **{**options, "method": "translution"})
+    _method = "translution"
 
 
-class AlphaTranslution(Attention):
+class AlphaTranslution(AlphaTranslutionArguments, Attention):
     """Attention with a small matrix per offset for queries, keys and values, beside shared ones."""
 
-    def __init__(self, dim: int, heads: int = 1, dim_head: int = 64,
-                 grid: Union[int, Sequence[int]] = (), **options: Any) -> None:
-        super().__init__(dim, heads, dim_head, grid, **{**options, "method": "alpha_translution"})
+    _method = "alpha_translution"
 
 
 #: The name under which the authors' code has it now.

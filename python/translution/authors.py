@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Mapping, TypeVar
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypeVar, Union
 
 import torch
 from torch import Tensor, nn
@@ -44,33 +44,66 @@ def _fill(module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
 class NormedAttention(nn.Sequential):
     """A layer as the authors' code has it: a norm, then attention."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(OrderedDict(norm=LayerNorm(options["dim"]),
-                                     attention=Attention(**options)))
+    def __init__(self, attention: Attention) -> None:
+        super().__init__(OrderedDict(norm=LayerNorm(attention.options["dim"]),
+                                     attention=attention))
 
 
-def from_authors(family: str, state_dict: Mapping[str, Any], kind: str = "layer", *,
-                 source: str = "state_dict", **options: Any) -> nn.Module:
+def from_authors(
+    family: str,
+    state_dict: Mapping[str, Any],
+    kind: str = "layer",
+    *,
+    source: str = "state_dict",
+    dim: Optional[int] = None,
+    heads: Optional[int] = None,
+    dim_head: Optional[int] = None,
+    relative_dim: Optional[int] = None,
+    grid: Optional[Union[int, Sequence[int]]] = None,
+    cls: Optional[bool] = None,
+    causal: Optional[int] = None,
+    depth: Optional[int] = None,
+    mlp_dim: Optional[int] = None,
+    hybrid_layers: Optional[int] = None,
+    pos_embedding: Optional[bool] = None,
+    image_size: Optional[Union[int, Sequence[int]]] = None,
+    patch_size: Optional[int] = None,
+    num_classes: Optional[int] = None,
+    channels: Optional[int] = None,
+    seq_len: Optional[int] = None,
+    vocab_size: Optional[int] = None,
+    dim_relenc: Optional[int] = None,
+    tln_num: Optional[int] = None,
+) -> nn.Module:
     """A module of ours that computes what the authors' does, with its weights and their type.
 
     family      former, rope_former, rope, lor_rope, or some of q, k, v: "qkv", "lor_kv"; for a
                 model also a name with its size: "lor_qkv_tiny"
     state_dict  of their module
     kind        "layer": a norm and attention, as `norm` and `attention` in one module; "vit"; "gpt"
-    options     their constructor's: dim, heads, dim_head, relative_dim; for a layer grid, cls, or
-                causal=length; for a vit image_size, patch_size, num_classes, channels, depth,
-                mlp_dim, hybrid_layers; for a gpt seq_len, vocab_size, depth, mlp_dim, hybrid_layers
     source      what messages call the weights
+
+    The others are those of their constructor: dim, heads, dim_head, relative_dim (or dim_relenc); for
+    a layer grid, cls, or causal=length; for a model depth, mlp_dim, hybrid_layers (or tln_num),
+    pos_embedding; for a vit image_size, patch_size, num_classes, channels; for a gpt seq_len,
+    vocab_size.
 
     A state_dict of another module is refused: ValueError with the name that does not fit.
     """
-    texts = {name: str(value) for name, value in options.items()}
+    given = dict(
+        dim=dim, heads=heads, dim_head=dim_head, relative_dim=relative_dim, grid=grid, cls=cls,
+        causal=causal, depth=depth, mlp_dim=mlp_dim, hybrid_layers=hybrid_layers,
+        pos_embedding=pos_embedding, image_size=image_size, patch_size=patch_size,
+        num_classes=num_classes, channels=channels, seq_len=seq_len, vocab_size=vocab_size,
+        dim_relenc=dim_relenc, tln_num=tln_num)
+    texts = {name: str(value) for name, value in given.items() if value is not None}
     described = json.loads(_ask(torch.ops.translution.authors_options, family, kind, texts))
     own = described if kind == "layer" else described["options"]
     weights = _ask(torch.ops.translution.from_authors, family, kind, json.dumps(own),
                    _tensors(state_dict, source), source)
-    make = NormedAttention if kind == "layer" else _MODELS[kind]
-    return _fill(make(**{**own, "init": "none"}), weights)
+    make = Attention if kind == "layer" else _MODELS[kind]
+    module = make(**{**own, "init": "none"})
+    return _fill(NormedAttention(module) if kind == "layer" else module, weights)
 
 
 def to_authors(module: nn.Module, family: str = "") -> Dict[str, Tensor]:

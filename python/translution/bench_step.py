@@ -18,7 +18,7 @@ from typing import Callable, List
 
 import torch
 
-from . import AdamW, ViT
+from . import AdamW, ViT, runtime
 
 MODEL = dict(image_size=84, channels=1, classes=10)
 CLIP = 1.0
@@ -75,6 +75,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.program.is_file():
         parser.error(f"{arguments.program} does not exist; name the C++ program with --program")
+    torch.set_num_threads(runtime.threads)  # as the program does
     step = make_step(arguments.model, arguments.method, arguments.batch)
     here: List[float] = []
     there: List[float] = []

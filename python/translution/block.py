@@ -16,8 +16,10 @@ class FeedForward(nn.Module):
     """dim -> hidden -> dim with GELU between: "exact", or "tanh" as in GPT-2."""
 
     def __init__(self, dim: int, hidden: int, dropout: float = 0.0, gelu: str = "exact",
-                 precision: str = "float32", **factory: Any) -> None:
+                 precision: str = "float32", device: Any = None,
+                 dtype: Optional[torch.dtype] = None) -> None:
         super().__init__()
+        factory = dict(device=device, dtype=dtype)
         self._tanh = gelu == "tanh"
         self.up = Linear(dim, hidden, precision=precision, **factory)
         self.down = Linear(hidden, dim, precision=precision, **factory)
@@ -34,9 +36,9 @@ class Block(nn.Module):
 
     def __init__(self, attention: Dict[str, Any], mlp_dim: int, dropout: float = 0.0,
                  gelu: str = "exact", norm_eps: float = 1e-5, precision: str = "float32",
-                 **factory: Any) -> None:
+                 device: Any = None, dtype: Optional[torch.dtype] = None) -> None:
         super().__init__()
-        dim = attention["dim"]
+        dim, factory = attention["dim"], dict(device=device, dtype=dtype)
         self.norm1 = LayerNorm(dim, norm_eps, **factory)
         self.norm2 = LayerNorm(dim, norm_eps, **factory)
         self.attention = Attention(**{"precision": precision, **attention}, **factory)
@@ -62,8 +64,9 @@ class Backbone(nn.Module):
 
     def __init__(self, layers: List[Dict[str, Any]], mlp_dim: int, dropout: float = 0.0,
                  gelu: str = "exact", norm_eps: float = 1e-5, precision: str = "float32",
-                 **factory: Any) -> None:
+                 device: Any = None, dtype: Optional[torch.dtype] = None) -> None:
         super().__init__()
+        factory = dict(device=device, dtype=dtype)
         self.blocks = nn.ModuleList(
             Block(attention, mlp_dim, dropout, gelu, norm_eps, precision, **factory)
             for attention in layers)

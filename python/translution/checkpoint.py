@@ -45,10 +45,11 @@ def _read_manifest(folder: Path) -> Tuple[Dict[str, Any], str]:
     return settings, precision
 
 
-def load_model(path: Union[str, Path], precision: Optional[str] = None, **factory: Any) -> Model:
+def load_model(path: Union[str, Path], precision: Optional[str] = None, *, device: Any = None,
+               dtype: Optional[torch.dtype] = None) -> Model:
     """The ViT or GPT of a run that `translution train` has made, of one of its checkpoints, or of a
     file by save_weights or `translution convert`, ready for evaluation. `precision`: that of the run
-    unless given, and float32 for a file. `factory`: device and dtype."""
+    unless given, and float32 for a file."""
     path = Path(path_text(path))
     settings: Dict[str, Any] = {}
     trained_in = "float32"
@@ -64,7 +65,7 @@ def load_model(path: Union[str, Path], precision: Optional[str] = None, **factor
     options = json.loads(plan)["options"]
     _ask(torch.ops.translution.require_shapes, family, json.dumps(options), tensors, str(path))
     changed = {"init": "none", "precision": precision or trained_in}
-    model = _FAMILIES[family](**{**options, **changed}, **factory)
+    model = _FAMILIES[family](**{**options, **changed}, device=device, dtype=dtype)
     _load(model, tensors, path)
     return model.eval()
 

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any, Dict, Optional
 
 import torch
 from torch import Tensor, nn
 
 from ._model import Model
+from ._signatures import GPTArguments
 from .attention import Rows
 from .block import Backbone, start_vectors
 from .linear import Linear
 from .norm import LayerNorm
 
 
-class GPT(Model):
+class GPT(GPTArguments, Model):
     """Causal blocks of any method, next-token logits: int64 [B, n] -> [B, n, vocabulary].
-
-    model           a name such as "gpt-a-160" for what is not given: architecture and length
-    depth, dim, heads, dim_head, mlp_dim
-                    of the blocks
-    length          the most tokens it takes
-    vocabulary      distinct tokens
-    extra_norms     a second norm before the head
-    method, roles, …, input_embedding, hybrid_layers, rest, qkv_bias, gelu, norm_eps, dropout, init,
-    precision
-                    as for ViT
 
     Parameters have the names that C++ gives them, so weights of either load in the other.
     """
 
     family = "gpt"
 
-    def __init__(self, *, device: Optional[Union[str, torch.device]] = None,
-                 dtype: Optional[torch.dtype] = None, **options: Any) -> None:
-        super().__init__(options, device, dtype)
+    def _build(self, options: Dict[str, Any], device: Any, dtype: Optional[torch.dtype]) -> None:
+        super()._build(options, device, dtype)
         o, factory = self.options, dict(device=device, dtype=dtype)
         self.token_embedding = nn.Embedding(o["vocabulary"], o["dim"], **factory)
         self.position_embedding: Optional[nn.Parameter] = None

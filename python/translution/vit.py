@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any, Dict, Optional
 
 import torch
 from torch import Tensor, nn
 
 from ._model import Model
+from ._signatures import ViTArguments
 from .block import Backbone, start_vectors
 from .linear import Linear
 from .norm import LayerNorm
 
 
-class ViT(Model):
+class ViT(ViTArguments, Model):
     """Patches, blocks of any method, classes: [B, channels, H, W] -> [B, classes].
-
-    model           a name such as "vit-a/12" for what is not given: architecture and patch size
-    depth, dim, heads, dim_head, mlp_dim
-                    of the blocks
-    image_size      (84, 84), or one number for both; patch_size divides it
-    channels, classes
-    pooling         "cls": a class token is read; "mean": patches are averaged, there is none
-    method, roles, encoding, sharing, radius, relative_dim, shared_qkv, mixing, rotary, angles,
-    kernel_size
-                    as for Attention
-    input_embedding a vector per place added to the input; None: as the method has it
-    hybrid_layers   so many layers use the method, the others `rest`: self_attention_no_pos, rotary
-    extra_norms     norms around the patch embedding
-    qkv_bias, gelu, norm_eps
-                    a bias on q, k, v; "exact" or "tanh"; of every norm
-    dropout, init
-    precision       of matrix products: "float32", or "bf16" as for Attention
 
     Parameters have the names that C++ gives them, so weights of either load in the other.
     """
 
     family = "vit"
 
-    def __init__(self, *, device: Optional[Union[str, torch.device]] = None,
-                 dtype: Optional[torch.dtype] = None, **options: Any) -> None:
-        super().__init__(options, device, dtype)
+    def _build(self, options: Dict[str, Any], device: Any, dtype: Optional[torch.dtype]) -> None:
+        super()._build(options, device, dtype)
         o, factory = self.options, dict(device=device, dtype=dtype)
         patch_dim = o["channels"] * o["patch_size"] ** 2
         self.patch_norm = self.embed_norm = None

@@ -11,6 +11,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 using namespace cli;
 
 namespace {
@@ -355,6 +357,7 @@ const WrongCall kWrongCalls[] = {
     {"info --model vit-a --pooling men", "unknown pooling 'men'; did you mean 'mean'?"},
     {"info --model vit-a --sharing log", "unknown sharing 'log'; did you mean 'logarithmic'?"},
     {"info --model vit-a --mixing sun", "unknown mixing 'sun'; did you mean 'sum'?"},
+    {"info --model vit-a --init none", "unknown init 'none'; expected one of scaled, authors"},
     {"info --model vit-a --roles qq", "roles: 'q' stands twice in 'qq'"},
     {"info --model vit-a --rest rotory", "unknown method 'rotory'; did you mean 'rotary'?"},
     {"info --model vit-a --batch 0", "model: wanted a batch of 1 or more, got 0"},
@@ -394,7 +397,18 @@ TEST(Completion, KnowsCommandsOptionsAndValues) {
 TEST(Completion, IsAScriptForZshToo) {
   const auto script = output_of("completion zsh");
   EXPECT_THAT(script, StartsWith("#compdef translution\n"));
-  EXPECT_THAT(script, HasSubstr("    \"--schedule\") words=\"cosine constant\" ;;\n"));
+  EXPECT_THAT(script, HasSubstr("    *\" --schedule \") choices=\"cosine constant\" ;;\n"));
+}
+
+TEST(Manual, HasAllOfTheHelp) {
+  const auto page = output_of("manual");
+  EXPECT_THAT(page, HasSubstr("\n.SH SYNOPSIS\ntranslution COMMAND [OPTIONS]\n"));
+  EXPECT_THAT(page, HasSubstr("\n.SS \"translution data text FILE... [OPTIONS]\"\n"
+                              "Tokens for a GPT from plain text\n.PP\n\\fIArguments:\\fR\n"
+                              ".TP\n\\fBFILE\\fR\n"));
+  // Its description stands in a line of its own, as the name is long.
+  EXPECT_THAT(page, HasSubstr("\n.TP\n\\fB\\-\\-sharing\\fR none|direction|logarithmic\nhow "));
+  EXPECT_THAT(page, HasSubstr("\n  translution manual | man \\-l \\-\n.fi\n"));
 }
 
 TEST(Help, ListsArgumentsByThemselves) {

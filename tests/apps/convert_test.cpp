@@ -8,6 +8,9 @@
 #include "translution/io/safetensors.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using testing::golden_names;

@@ -17,6 +17,9 @@
 #include "translution/train/metrics.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using testing::HasSubstr;
@@ -27,7 +30,7 @@ const std::string kQuickly = " --lr 0.003 --warmup 5 --schedule constant";  // l
 
 // A picture of `level` with a little more to the right and below.
 std::string picture(int level) {
-  return to_png(
+  return encode_png(
       make_image(40, 40, [=](int row, int col, int) { return level + row / 4 + col / 2; }));
 }
 
@@ -196,14 +199,14 @@ TEST_F(ImageRun, SeesPhotographsTheRightWayUp) {
   const std::string turned = with_exif(jpeg, exif_with(6));
   const RgbImage upright = decode_image(turned, "turned.jpg");
   ASSERT_EQ(upright.cols, 64);
-  std::string png = to_png(stored_for(upright, 8));
+  std::string png = encode_png(stored_for(upright, 8));
   png.insert(33, png_chunk("eXIf", exif_with(8)));
   const auto seen = [&](const std::string& name, const std::string& bytes) {
     const auto outcome = run("predict " + run_path() + " " + write(name, bytes) + " --json");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return nlohmann::json::parse(outcome.out).at(0).at("classes");
   };
-  const auto expected = seen("upright.png", to_png(upright));
+  const auto expected = seen("upright.png", encode_png(upright));
   EXPECT_EQ(seen("turned.jpg", turned), expected);
   EXPECT_EQ(seen("turned.png", png), expected);
   EXPECT_NE(seen("plain.jpg", jpeg), expected);

@@ -4,10 +4,9 @@
 
 #include "tests/apps/program.h"
 #include "tests/apps/small_run.h"
-#include "translution/data/digits.h"
+#include "tests/data/pictures.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/file.h"
-#include "translution/report/png.h"
 #include "translution/train/checkpoint.h"
 
 namespace translution {
@@ -110,10 +109,7 @@ TEST_F(PrecisionOption, OfEvalIsTheRunsUnlessGiven) {
 }
 
 TEST_F(PrecisionOption, OfPredictAndReport) {
-  Image digit{kDigitSide, kDigitSide, 1, std::vector<uint8_t>(kDigitSide * kDigitSide)};
-  Random random({7});
-  draw_digit(4, random, digit.pixels.data());
-  write_file_atomically(path("four.png"), png_bytes(digit));
+  write_file_atomically(path("four.png"), digit_png(4));
   const auto shares = [&](const std::string& precision) {
     return json_of("predict " + undisturbed() + " " + path("four.png") + precision);
   };

@@ -45,6 +45,10 @@ pid_t start(const std::string& command) {
 
 }  // namespace
 
+std::string with_fault(const std::string& fault) {
+  return "LD_PRELOAD=" TRANSLUTION_FAULTS " TRANSLUTION_WRITE_FAULT=" + fault;
+}
+
 Outcome run(const std::string& arguments, const std::string& before) {
   const std::string errors = errors_path();
   const std::string command = before + " " TRANSLUTION_PROGRAM " " + arguments + " 2>" + errors;

@@ -14,8 +14,11 @@ struct Outcome {
   std::string out, err;
 };
 
-/// `before` stands in front of the program, as in "TRANSLUTION_WRITE_FAULT=kill:7".
+/// `before` stands in front of the program: variables, as in with_fault("kill:7").
 Outcome run(const std::string& arguments, const std::string& before = "");
+
+/// Variables that let a system call of the program fail (tests/support/write_fault.h).
+std::string with_fault(const std::string& fault);
 
 /// The program while it runs.
 class Started {

@@ -87,8 +87,7 @@ TEST(Reproduce, GoesOnAfterAKillWithTheSameResults) {
   for (const char* call : {"300", "1500", "2500"}) {
     const TempDir directory;
     const std::string out = directory / "out";
-    EXPECT_EQ(run(kSmall + out, std::string("TRANSLUTION_WRITE_FAULT=kill:") + call).code, -1)
-        << call;
+    EXPECT_EQ(run(kSmall + out, with_fault(std::string("kill:") + call)).code, -1) << call;
     const auto outcome = run(kSmall + out);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(results_in(out), undisturbed().results) << call;

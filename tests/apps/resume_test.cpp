@@ -94,14 +94,14 @@ TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsInsideASave) {
     const std::string name = "save" + std::to_string(kill);
     const std::string call = std::to_string(20 + random.below(2400));
     SCOPED_TRACE("killed at call " + call);
-    EXPECT_EQ(run(train(name), "TRANSLUTION_WRITE_FAULT=kill:" + call).code, -1);
+    EXPECT_EQ(run(train(name), with_fault("kill:" + call)).code, -1);
     good += goes_on(name);
   }
   print_figure("killed inside a save: the same", of(good, kills));
 }
 
 TEST_F(Resume, AFullDiskInsideASaveIsNamedAndLeavesTheCheckpointBefore) {
-  const auto outcome = run(train("full"), "TRANSLUTION_WRITE_FAULT=enospc:600");
+  const auto outcome = run(train("full"), with_fault("enospc:600"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("failed, earlier ones are whole: "));
   EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
@@ -117,7 +117,7 @@ TEST_F(Resume, AFullDiskOrAShortWriteAtCallsOfASaveLeavesTheCheckpointBefore) {
     for (int64_t call = 450; call <= 850; call += every, ++all) {
       const std::string fault = kind + std::to_string(call), name = "fault" + std::to_string(all);
       SCOPED_TRACE(fault);
-      const auto outcome = run(train(name), "TRANSLUTION_WRITE_FAULT=" + fault);
+      const auto outcome = run(train(name), with_fault(fault));
       const bool stopped = outcome.err.find("No space left on device") != std::string::npos;
       EXPECT_EQ(outcome.code, stopped ? 1 : 0) << outcome.err;
       EXPECT_TRUE(fs::exists(path(name) + "/checkpoints/last/model.safetensors"));
@@ -258,7 +258,7 @@ TEST_F(Resume, FilesOfOthersAreNotOverwritten) {
 }
 
 TEST_F(Resume, StartsAnewWhereARunWasKilledBeforeItsFirstCheckpoint) {
-  EXPECT_EQ(run(train("early"), "TRANSLUTION_WRITE_FAULT=kill:30").code, -1);
+  EXPECT_EQ(run(train("early"), with_fault("kill:30")).code, -1);
   EXPECT_TRUE(fs::exists(path("early") + "/metrics.jsonl"));
   EXPECT_FALSE(has_checkpoint("early"));
   EXPECT_EQ(run(train("early")).code, 2) << "without --resume it is a run already";
@@ -276,7 +276,7 @@ TEST_F(Resume, WithFewerStepsThanWereDoneIsRefused) {
 }
 
 TEST_F(Resume, ASaveThatFailsSaysWhetherThereAreEarlierOnes) {
-  const auto first = run(train("first"), "TRANSLUTION_WRITE_FAULT=enospc:100");
+  const auto first = run(train("first"), with_fault("enospc:100"));
   EXPECT_EQ(first.code, 1);
   EXPECT_THAT(first.err, HasSubstr("the checkpoint of step 2 failed, and there is none yet: "));
 }

@@ -140,6 +140,10 @@ TEST_F(Train, StopsWhereTheLossIsNoNumber) {
 const WrongCall kWrongCalls[] = {
     {"train", "--out is missing; wanted a directory for the run"},
     {"train --out x --resume yes", "--resume wants auto, got 'yes'"},
+    {"train --out x --model vit-a --train-on fresh",
+     "unknown train-on 'fresh'; expected one of static, dynamic"},
+    {"train --out x --model vit-a --eval-on static,fresh",
+     "unknown eval-on 'fresh'; expected one of static, dynamic"},
     {"train --out x --batch 0", "--batch wants 1 to 1099511627776, got 0"},
     {"train --out x --batch 4 --accumulate 5", "accumulate wants at most the batch, 4, got 5"},
     {"train --out x --data digits:20 --augment light",

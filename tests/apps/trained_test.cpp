@@ -7,13 +7,12 @@
 
 #include "tests/apps/program.h"
 #include "tests/apps/small_run.h"
+#include "tests/data/pictures.h"
 #include "tests/data/small_vocabulary.h"
-#include "translution/data/digits.h"
 #include "translution/io/atomic_file.h"
 #include "translution/io/checksum.h"
 #include "translution/io/file.h"
 #include "translution/io/safetensors.h"
-#include "translution/report/png.h"
 #include "translution/train/manifest.h"
 
 namespace translution {
@@ -78,10 +77,7 @@ TEST_F(Trained, EvalTakesOtherDataAndRefusesWhatDoesNotFit) {
 }
 
 TEST_F(Trained, PredictSortsTheClassesOfAPicture) {
-  Image digit{kDigitSide, kDigitSide, 1, std::vector<uint8_t>(kDigitSide * kDigitSide)};
-  Random random({7});
-  draw_digit(4, random, digit.pixels.data());
-  write_file_atomically(path("four.png"), png_bytes(digit));
+  write_file_atomically(path("four.png"), digit_png(4));
   const auto result = json_of("predict " + undisturbed() + " " + path("four.png")).at(0);
   EXPECT_EQ(result.at("file"), path("four.png"));
   const auto& classes = result.at("classes");
@@ -108,7 +104,7 @@ TEST_F(Trained, PredictSaysWhatIsWrongWithAPicture) {
 
 TEST_F(Trained, WeightsThatAreNotFiniteAreRefusedEverywhere) {
   const auto nan = poisoned(undisturbed(), "nan", std::nan(""));
-  write_file_atomically(path("digit.png"), png_bytes({28, 28, 1, std::vector<uint8_t>(784)}));
+  write_file_atomically(path("digit.png"), encode_png(flat_image(28, 28, 0)));
   for (const auto& call :
        {"eval " + nan, "predict " + nan + " " + path("digit.png"),
         "report " + nan + " --out " + path("report.html"),
@@ -121,7 +117,7 @@ TEST_F(Trained, WeightsThatAreNotFiniteAreRefusedEverywhere) {
 
 TEST_F(Trained, NamesThatAreNotUtf8ArePrinted) {
   const std::string name = path("digit\xff.png");
-  write_file_atomically(name, png_bytes({28, 28, 1, std::vector<uint8_t>(784)}));
+  write_file_atomically(name, encode_png(flat_image(28, 28, 0)));
   const auto result = json_of("predict " + undisturbed() + " '" + name + "'").at(0);
   EXPECT_EQ(result.at("file"), path("digit\uFFFD.png"));
 }

@@ -131,6 +131,19 @@ std::vector<WrongCall> wrong_positions() {
       {"a negative relative_dim",
        [] { check_position(Method::alpha_translution, [](auto& p) { p.relative_dim = -1; }); },
        "relative_dim: wanted 0 or more channels per head, got -1"},
+      {"a negative relative_dim_out",
+       [] { check_position(Method::alpha_translution, [](auto& p) { p.relative_dim_out = -1; }); },
+       "relative_dim_out: expected 0, for relative_dim, or more channels per head, got -1"},
+      {"a relative_dim_out without matrices",
+       [] {
+         check_position(Method::alpha_translution, [](auto& p) {
+           p.relative_dim = 0;
+           p.relative_dim_out = 4;
+         });
+       },
+       "relative_dim_out: expected 0 where relative_dim is 0, since there are no matrices then, "
+       "got "
+       "4"},
       {"a negative radius of a position",
        [] { check_position(Method::translution, [](auto& p) { p.radius = -2; }); },
        "radius: wanted 0 or more, got -2"},

@@ -9,6 +9,9 @@
 #include "translution/ops/project.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using At = at::ScalarType;

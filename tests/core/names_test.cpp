@@ -6,6 +6,9 @@
 #include "translution/core/position.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 TEST(NearName, TakesTheFewestEdits) {

@@ -15,8 +15,8 @@ namespace translution {
 /// "3x4 cls causal relative direction 1": how a case is told when a test fails.
 inline std::string describe(const OffsetOptions& o) {
   const char* sharing = o.sharing == Sharing::window ? "window" : name_of(kSharings, o.sharing);
-  return join(times(o.grid), o.cls ? " cls" : "", o.causal ? " causal" : "", " ",
-              name_of(kEncodings, o.encoding), " ", sharing, " ", o.radius);
+  return detail::join(detail::times(o.grid), o.cls ? " cls" : "", o.causal ? " causal" : "", " ",
+                      name_of(kEncodings, o.encoding), " ", sharing, " ", o.radius);
 }
 
 /// Grids of one to four dimensions with every choice that a table has.

@@ -8,6 +8,9 @@
 #include "translution/core/offsets.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr uint32_t kSeed = 20240607;

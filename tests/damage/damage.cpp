@@ -7,6 +7,9 @@
 #include "translution/core/random.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t kFirst = 20, kLast = 10, kMarks = 24, kText = 1 << 16;

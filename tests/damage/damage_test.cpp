@@ -15,6 +15,9 @@
 #include "translution/core/error.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;

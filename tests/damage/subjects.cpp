@@ -88,7 +88,7 @@ struct Places {
 void make_pictures(const std::string& path) {
   fs::create_directories(path);
   put_bytes(path + "/one.jpg", to_jpeg(varied_image(51, 60), Chroma::quarter));
-  put_bytes(path + "/one.png", to_png(varied_image(51, 60)));
+  put_bytes(path + "/one.png", encode_png(varied_image(51, 60)));
 }
 
 void make_files(const Places& at) {

@@ -31,7 +31,7 @@ TEST(CentreCrop, LiesWithinEveryPicture) {
 
 TEST(EvaluationImage, TakesPixelsAsTheyAreWhereNothingIsScaled) {
   const RgbImage image = varied_image(64, 80);  // 56 * 256 / 224 = 64
-  const RgbImage seen = evaluation_image(to_png(image), "a.png", 56);
+  const RgbImage seen = evaluation_image(encode_png(image), "a.png", 56);
   ASSERT_EQ(seen.rows, 56);
   ASSERT_EQ(seen.cols, 56);
   for (int row = 0; row < 56; ++row)
@@ -43,7 +43,7 @@ TEST(EvaluationImage, TakesPixelsAsTheyAreWhereNothingIsScaled) {
 TEST(EvaluationImage, HasTheSameContentFromAHalfSizeJpeg) {
   // Brightness rises evenly from left to right: what is seen tells where it comes from.
   const RgbImage image = make_image(1024, 1536, [](int, int col, int) { return col / 6; });
-  const RgbImage exact = evaluation_image(to_png(image), "a.png", 224);
+  const RgbImage exact = evaluation_image(encode_png(image), "a.png", 224);
   const RgbImage seen = evaluation_image(to_jpeg(image, Chroma::quarter, 98), "a.jpg", 224);
   for (size_t i = 0; i < seen.pixels.size(); ++i) ASSERT_NEAR(seen.pixels[i], exact.pixels[i], 2);
 }
@@ -78,7 +78,7 @@ TEST(RandomCrop, TakesTheMiddleOfAPictureThatIsTooLong) {
 TEST(TrainingImage, IsAFunctionOfItsKeyAndFlipsHalfOfThem) {
   // Brightness rises to the right, and falls in a flipped picture.
   const std::string png =
-      to_png(make_image(50, 50, [](int row, int col, int) { return 20 + col * 4 + row % 7; }));
+      encode_png(make_image(50, 50, [](int row, int col, int) { return 20 + col * 4 + row % 7; }));
   int flipped = 0;
   std::set<std::vector<uint8_t>> different;
   for (uint64_t key = 0; key < 200; ++key) {
@@ -98,7 +98,7 @@ TEST(TrainingImage, CutFromAPartOfAJpegIsThatFromTheWhole) {
        {Chroma::full, Chroma::half_cols, Chroma::half_rows, Chroma::quarter, Chroma::none})
     for (const bool progressive : {false, true}) {
       const std::string jpeg = to_jpeg(noise_image(117, 151), chroma, 90, progressive);
-      const std::string png = to_png(decode_image(jpeg, "a.jpg"));
+      const std::string png = encode_png(decode_image(jpeg, "a.jpg"));
       for (const int size : {60, 112, 200}) {
         ASSERT_EQ(evaluation_image(jpeg, "a.jpg", size).pixels,
                   evaluation_image(png, "a.png", size).pixels);

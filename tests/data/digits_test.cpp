@@ -1,13 +1,13 @@
 #include "translution/data/digits.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <set>
 #include <string>
 
+#include "tests/support/thread_count.h"
 #include "translution/data/labelled_images.h"
 
 namespace translution {
@@ -27,12 +27,10 @@ double share(const torch::Tensor& correct) {
 }
 
 TEST(Digits, AreAFunctionOfTheSeedAndTheNumberOnAnyNumberOfThreads) {
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
+  ThreadCount threads_now(1);
   const auto one = make_digits(301, 7);
-  at::set_num_threads(3);
+  threads_now.set(3);
   const auto three = make_digits(500, 7), other = make_digits(301, 8);
-  at::set_num_threads(threads);
   EXPECT_TRUE(torch::equal(one.pixels, three.pixels.narrow(0, 0, 301)));
   EXPECT_TRUE(torch::equal(one.labels, three.labels.narrow(0, 0, 301)));
   EXPECT_FALSE(torch::equal(one.labels, other.labels));

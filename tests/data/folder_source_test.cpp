@@ -14,6 +14,9 @@
 #include "translution/data/sources.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using ::testing::AllOf;
@@ -39,7 +42,7 @@ class FolderSource : public ::testing::Test {
     for (const std::string part : {"train/", "val/"})
       for (int c = 0; c < kFolders; ++c)
         for (int i = 0; i < kOfEach; ++i)
-          folder_.write(join(part, "class", c, "/", i, ".png"), to_png(ramps()));
+          folder_.write(join(part, "class", c, "/", i, ".png"), encode_png(ramps()));
     options_.data = "images:" + folder_.path();
     options_.image_size = kView;
   }
@@ -296,7 +299,7 @@ class UnevenFolder : public ::testing::Test {
     int number = 0;
     for (int c = 0; c < 4; ++c)
       for (int i = 0; i < sizes[c]; ++i) {
-        const auto bytes = to_png(flat_image(9, 9, static_cast<uint8_t>(7 * ++number)));
+        const auto bytes = encode_png(flat_image(9, 9, static_cast<uint8_t>(7 * ++number)));
         for (const std::string part : {"train/", "val/"})
           folder_.write(join(part, "class", c, "/", i, ".png"), bytes);
       }

@@ -110,7 +110,7 @@ TEST(DecodeImage, IsTurnedAsExifSays) {
     for (const bool little_endian : {true, false}) {
       const std::string exif = exif_with(orientation, little_endian);
       const RgbImage stored = stored_for(image, orientation);
-      std::string png = to_png(stored);
+      std::string png = encode_png(stored);
       png.insert(33, png_chunk("eXIf", exif));  // behind the header
       EXPECT_EQ(decode_image(png, "a.png").pixels, image.pixels) << orientation;
       const std::string jpeg = to_jpeg(stored, Chroma::full);
@@ -226,7 +226,7 @@ TEST(DecodePart, CmykIsMixedAsInTheWhole) {
 
 TEST(DecodeImage, PngIsExactWhateverItsName) {
   const RgbImage image = varied_image(23, 37);
-  EXPECT_EQ(decode_image(to_png(image), "a.jpg").pixels, image.pixels);
+  EXPECT_EQ(decode_image(encode_png(image), "a.jpg").pixels, image.pixels);
 }
 
 TEST(DecodeImage, PngWithPaletteGreyDepthOrAlphaBecomesRgb) {
@@ -267,14 +267,14 @@ TEST(ReadImage, NamesTheFileThatIsMissingOrNoImage) {
   EXPECT_EQ(message_of([&] { read_image(text); }),
             text + ": is neither a JPEG nor a PNG image (20 bytes without the start of either)");
   const RgbImage image = varied_image(3, 5);
-  EXPECT_EQ(read_image(folder.write("good.png", to_png(image))).pixels, image.pixels);
+  EXPECT_EQ(read_image(folder.write("good.png", encode_png(image))).pixels, image.pixels);
 }
 
 TEST(DamagedImage, IsRefusedWhereverItIsCutOff) {
   const RgbImage image = soft_image(17, 19);
   for (const std::string& whole :
        {to_jpeg(image, Chroma::quarter), to_jpeg(image, Chroma::full, 90, /*progressive=*/true),
-        cmyk_jpeg(9, 9, {1, 2, 3, 4}), to_png(image)}) {
+        cmyk_jpeg(9, 9, {1, 2, 3, 4}), encode_png(image)}) {
     ASSERT_EQ(refusal(whole), "");
     for (size_t size = 0; size < whole.size(); ++size)
       ASSERT_NE(refusal(whole.substr(0, size)), "") << size << " of " << whole.size() << " bytes";
@@ -282,7 +282,7 @@ TEST(DamagedImage, IsRefusedWhereverItIsCutOff) {
 }
 
 TEST(DamagedImage, PngWithAnyBitFlippedIsRefused) {
-  const std::string png = to_png(varied_image(5, 7));
+  const std::string png = encode_png(varied_image(5, 7));
   for (size_t bit = 0; bit < png.size() * 8; ++bit) {
     std::string flipped = png;
     flipped[bit / 8] ^= 1 << bit % 8;

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <numeric>
+#include <opencv2/core/utility.hpp>
 #include <set>
 #include <thread>
 
@@ -10,6 +12,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using ::testing::ElementsAre;
@@ -25,7 +30,7 @@ void write_classes(const TemporaryFolder& folder, const std::string& below, int 
       });
       const bool png = ++number % 3 == 0;
       folder.write(join(below, name, "/", i, png ? ".png" : ".JPEG"),
-                   png ? to_png(image) : to_jpeg(image, Chroma::quarter));
+                   png ? encode_png(image) : to_jpeg(image, Chroma::quarter));
     }
 }
 
@@ -51,9 +56,30 @@ std::string opening(const std::string& folder) {
   return message_of([&] { ImageFolderDataset(folder, {}); });
 }
 
+// Threads of this process.
+int64_t count_threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+TEST(ImageFolder, LeavesOpenCvsThreadsAsTheyAreAndStartsNone) {
+  const int before = cv::getNumThreads();
+  cv::setNumThreads(2);
+  const TemporaryFolder folder;
+  for (int i = 0; i < 20; ++i)
+    folder.write(join("a/", i, ".png"), encode_png(varied_image(700, 900)));
+  auto options = small(Augment::full);
+  options.image_size = 600;  // much more than OpenCV does on one thread
+  const ImageFolderDataset set(folder.path(), options);
+  const int64_t threads = count_threads();
+  set.load(plan_of(all_of(set)));
+  EXPECT_EQ(count_threads(), threads);
+  EXPECT_EQ(cv::getNumThreads(), 2);
+  cv::setNumThreads(before);
+}
+
 TEST(ImageFolder, NumbersClassesAndImagesByName) {
   const TemporaryFolder folder;
-  const std::string png = to_png(varied_image(9, 9));
+  const std::string png = encode_png(varied_image(9, 9));
   for (const char* name : {"b/2.jpg", "b/10.PNG", "b/.hidden.jpg", "b/notes.txt",
                            "b/x.jpg/deep.jpg", "A/z.JpEg", "a/q.png", ".git/x.png", "readme.png"})
     folder.write(name, png);
@@ -73,7 +99,7 @@ TEST(ImageFolder, SaysWhatIsMissing) {
   const std::string path = folder.path();
   EXPECT_THAT(opening(path + "/none"), HasSubstr(path + "/none: is no folder; wanted"));
   EXPECT_THAT(opening(path), HasSubstr(path + ": has no folders; wanted one per class"));
-  folder.write("cat/1.png", to_png(varied_image(9, 9)));
+  folder.write("cat/1.png", encode_png(varied_image(9, 9)));
   folder.write("dog/.1.png", "");
   EXPECT_THAT(opening(path), HasSubstr(path + "/dog: holds no .jpg, .jpeg or .png image"));
 }
@@ -89,7 +115,7 @@ TEST(ImageFolders, NeedTrainAndValWithTheSameClasses) {
   EXPECT_THAT(message(), HasSubstr(path + ": has no folder val; wanted"));
   write_classes(folder, "val/", 1);
   EXPECT_EQ(message(), "");
-  const std::string png = to_png(varied_image(9, 9));
+  const std::string png = encode_png(varied_image(9, 9));
   folder.write("val/fox/1.png", png);
   EXPECT_EQ(message(), path + "/train: has no class 'fox', which " + path +
                            "/val has; both need the same folders");
@@ -148,7 +174,7 @@ TEST(ImageFolder, MixesBatchesByTheirIndex) {
 // Every way in which we break images.
 std::vector<std::string> broken_files() {
   const RgbImage image = varied_image(20, 30);
-  const std::string jpeg = to_jpeg(image, Chroma::quarter), png = to_png(image);
+  const std::string jpeg = to_jpeg(image, Chroma::quarter), png = encode_png(image);
   std::vector<std::string> files{"", "only text\n", std::string(500, '\0')};
   for (const std::string& whole : {jpeg, png})
     for (const double share : {0.1, 0.5, 0.9, 0.99})

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <set>
 
+#include "tests/support/thread_count.h"
 #include "translution/core/random.h"
+#include "translution/ops/parallel.h"
 
 namespace translution {
 namespace {
@@ -185,17 +187,19 @@ class Threads : public Dataset {
  public:
   int64_t size() const override { return 4; }
   Batch load(const BatchPlan&) const override {
-    return {torch::full({1}, at::get_num_threads()), torch::zeros({1})};
+    return {torch::full({1}, at::get_num_threads()), torch::full({1}, team_size())};
   }
 };
 
-TEST(Loader, WorkersKeepTorchToOneThreadAndLeaveTheCallersAlone) {
-  const int threads = at::get_num_threads();
-  at::set_num_threads(2);
+TEST(Loader, WorkersKeepTorchAndUsToOneThreadAndLeaveTheCallersAlone) {
+  const ThreadCount threads(2);
   Loader loader(std::make_shared<Threads>(), with(evaluation_order(1), 2));
-  for (const auto& loaded : take(loader, 4)) EXPECT_EQ(loaded.batch.input.item<int64_t>(), 1);
+  for (const auto& loaded : take(loader, 4)) {
+    EXPECT_EQ(loaded.batch.input.item<int64_t>(), 1);
+    EXPECT_EQ(loaded.batch.target.item<int64_t>(), 1);
+  }
   EXPECT_EQ(at::get_num_threads(), 2);
-  at::set_num_threads(threads);
+  EXPECT_EQ(team_size(), 2);
 }
 
 TEST(Loader, RefusesWhatMakesNoSense) {

@@ -4,16 +4,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
 
 // After <cstdio>, which the first needs.
 #include <jpeglib.h>
 #include <zlib.h>
 
 #include "translution/core/error.h"
+#include "translution/data/digits.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,6 +88,14 @@ RgbImage flat_image(int rows, int cols, uint8_t value) {
   return make_image(rows, cols, [=](int, int, int) { return value; });
 }
 
+std::string digit_png(int digit) {
+  uint8_t grey[kDigitSide][kDigitSide];
+  Random random({7});
+  draw_digit(digit, random, *grey);
+  return encode_png(
+      make_image(kDigitSide, kDigitSide, [&](int row, int col, int) { return grey[row][col]; }));
+}
+
 const uint8_t* pixel(const RgbImage& image, int row, int col) {
   return &image.pixels.at((static_cast<size_t>(row) * image.cols + col) * 3);
 }
@@ -120,15 +130,6 @@ std::string cmyk_jpeg(int rows, int cols, const std::vector<uint8_t>& inks) {
   jpeg_set_quality(&writer, 100, TRUE);
   writer.set_sampling(1, 1);
   return writer.write(pixels);
-}
-
-std::string to_png(const RgbImage& image) {
-  cv::Mat bgr;
-  cv::cvtColor(cv::Mat(image.rows, image.cols, CV_8UC3, const_cast<uint8_t*>(image.pixels.data())),
-               bgr, cv::COLOR_RGB2BGR);
-  std::vector<uint8_t> bytes;
-  ensure(cv::imencode(".png", bgr, bytes), "OpenCV cannot write a picture");
-  return {bytes.begin(), bytes.end()};
 }
 
 std::string png_chunk(const std::string& type, const std::string& data) {

@@ -16,6 +16,8 @@ RgbImage varied_image(int rows, int cols);
 /// Nothing is like its neighbours.
 RgbImage noise_image(int rows, int cols);
 RgbImage flat_image(int rows, int cols, uint8_t value);
+/// A digit of ours, as a PNG file.
+std::string digit_png(int digit);
 const uint8_t* pixel(const RgbImage& image, int row, int col);
 
 /// How much of the colour a JPEG keeps.
@@ -32,7 +34,6 @@ std::string to_jpeg(const RgbImage& image, Chroma chroma, int quality = 95,
 std::string jpeg_in_scans(int scans);
 /// One flat colour in inks, as an Adobe CMYK file stores them.
 std::string cmyk_jpeg(int rows, int cols, const std::vector<uint8_t>& inks);
-std::string to_png(const RgbImage& image);
 
 /// Any PNG: rows of `lines` are the packed scan lines without their filter bytes.
 struct RawPng {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <opencv2/imgproc.hpp>
 
 #include "tests/data/pictures.h"
 
@@ -113,6 +114,19 @@ TEST(AugmentOp, TranslateMovesByWholePixelsAndFillsWithTheMean) {
   expect_moved(AugmentOp::translate_x, -0.5, 0, -9);
   expect_moved(AugmentOp::translate_y, 1, 9, 0);
   expect_moved(AugmentOp::translate_y, -0.7, -6, 0);
+}
+
+// They are warped in strips.
+TEST(AugmentOp, LargePicturesAreTurnedAsAWhole) {
+  RgbImage image = noise_image(700, 900);
+  const RgbImage turned = after(image, AugmentOp::rotate, 0.7);
+  cv::Mat whole;
+  cv::warpAffine(cv::Mat(700, 900, CV_8UC3, image.pixels.data()), whole,
+                 cv::getRotationMatrix2D({449.5f, 349.5f}, 21, 1), {900, 700}, cv::INTER_LINEAR,
+                 cv::BORDER_CONSTANT, cv::Scalar(kMeanColour[0], kMeanColour[1], kMeanColour[2]));
+  int64_t other = 0;  // where a place lies between two that OpenCV knows, rounding may differ
+  for (size_t i = 0; i < turned.pixels.size(); ++i) other += turned.pixels[i] != whole.data[i];
+  EXPECT_LT(other, 100);
 }
 
 // A white square of 3x3 pixels on black; where its centre of mass went.

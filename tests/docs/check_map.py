@@ -40,14 +40,15 @@ def parts_of_the_map(text):
         rows = re.findall(r"^\| (.*?) \|", body, re.M)
         words = in_backticks(" ".join(rows) if rows else body)
         yield folder if folder.startswith(("apps", "python")) else "translution/" + folder, words
-    for folder in ("apps/translution", "scripts"):
+    for folder in ("apps/translution", "scripts", "translution"):
         row = re.search(rf"^\| `{folder}/` \|(.*)\|$", text, re.M)
         yield folder, in_backticks(row.group(1) if row else "")
 
 
 def check_folder(folder, words):
     files = {path.name for path in pathlib.Path(folder).iterdir() if path.is_file()}
-    patterns = [pattern for word in words if " " not in word for pattern in patterns_of(word)]
+    here = [word.removeprefix(folder + "/") for word in words if " " not in word]
+    patterns = [pattern for word in here for pattern in patterns_of(word)]
     for pattern in patterns:
         # A word without a dot may be a name of code or a command, unless files here have none.
         if ("." in pattern or folder == "scripts") and not fnmatch.filter(files, pattern):
@@ -93,8 +94,8 @@ def check_code():
 def check_api():
     layer = next(
         node
-        for node in ast.parse(pathlib.Path("python/translution/attention.py").read_text()).body
-        if isinstance(node, ast.ClassDef) and node.name == "Attention"
+        for node in ast.parse(pathlib.Path("python/translution/_signatures.py").read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name == "AttentionArguments"
     )
     start = next(node for node in layer.body if getattr(node, "name", "") == "__init__")
     page = in_backticks(pathlib.Path("docs/api.md").read_text())

@@ -13,11 +13,28 @@ rm -rf "$stage"
 cmake --install "$build" --prefix "$stage" >"$build/install.log" || fail "$(cat "$build/install.log")"
 lib=$(dirname "$(find "$stage" -name libtranslution.so)")
 
-echo "headers: whatever an installed one includes is installed, and no kernel is"
+echo "headers: those of the list, which include each other, LibTorch and the standard library alone"
+listed=$(sed -n 's/^  \(translution\/.*\.h\)$/\1/p' cmake/PublicHeaders.cmake | sort)
+installed=$(cd "$stage/include" && find translution -name '*.h' | sort)
+[ "$listed" = "$installed" ] || fail "other headers than listed: $(diff <(echo "$listed") <(echo "$installed"))"
+for header in $listed; do
+  grep -q "\`$header\`" docs/api.md || fail "docs/api.md does not name $header"
+done
+others=$(grep -rnE '^#include <[^>]*[/.][^>]*>' "$stage/include" | grep -vE '<(torch|ATen|c10)/' || true)
+[ -z "$others" ] || fail "a public header includes another library's: $others"
 for include in $(grep -rhoE '^#include "translution/[^"]+' "$stage/include" | cut -d'"' -f2 | sort -u); do
   [ -f "$stage/include/$include" ] || fail "$include is included, but not installed"
 done
-[ ! -e "$stage/include/translution/kernels" ] || fail "headers of kernels are installed"
+
+echo "symbols: names of translution alone, and nothing internal"
+for name in translution translution_train; do
+  symbols=$(nm -DC --defined-only "$lib/lib$name.so" | cut -d' ' -f3-)
+  bad=$(grep -vE '^((typeinfo|typeinfo name|vtable) for )?translution::' <<<"$symbols" || true)
+  [ -z "$bad" ] || fail "lib$name.so exports $(head -3 <<<"$bad")"
+  bad=$(grep -E 'translution::(kernels|detail|\(anonymous)' <<<"$symbols" || true)
+  [ -z "$bad" ] || fail "lib$name.so exports internals: $(head -3 <<<"$bad")"
+  echo "lib$name.so: $(wc -l <<<"$symbols") symbols"
+done
 
 echo "libraries: shared with a version, and an archive"
 version=$("$stage/bin/translution" --version | sed -n '1s/translution \([^ ]*\) .*/\1/p')
@@ -52,6 +69,34 @@ done
 trained=$("$build/examples/train_tiny")
 expect '^[0-9.]+ % of 500 unseen digits recognised$' "$trained"
 [ "${trained%%.*}" -ge 70 ] || fail "train_tiny learned nothing: $trained"
+
+echo "train, kill, resume, predict: a program outside the tree ends with the weights of one undisturbed"
+runs=$build/consumer
+rm -rf "$runs"
+mkdir "$runs"
+export OMP_WAIT_POLICY=passive
+"$build/examples/train_and_resume" "$runs/whole" >"$runs/whole.log" || fail "$(cat "$runs/whole.log")"
+"$build/examples/train_and_resume" "$runs/killed" >"$runs/killed.log" &
+consumer=$!
+until [ -e "$runs/killed/checkpoints/last" ] || ! kill -0 $consumer 2>/dev/null; do sleep 0.05; done
+kill -KILL $consumer 2>/dev/null || fail "it ended before it could be killed"
+wait $consumer 2>/dev/null || true
+resumed=$("$build/examples/train_and_resume" "$runs/killed") || fail "$resumed"
+expect '^starts after step [1-9]' "$resumed"
+cmp "$runs/whole/checkpoints/last/model.safetensors" "$runs/killed/checkpoints/last/model.safetensors" ||
+  fail "other weights after a kill"
+[ -s "$runs/killed/report.html" ] || fail "no report"
+/usr/bin/python3 - "$runs/one.png" <<'PY'
+import struct, sys, zlib
+side = 84
+row = lambda y: b"\0" + bytes(255 if 20 <= y < 64 and 40 <= x < 44 else 0 for x in range(side))
+chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+open(sys.argv[1], "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
+                              + chunk(b"IDAT", zlib.compress(b"".join(map(row, range(side))))) + chunk(b"IEND", b""))
+PY
+expect '^[0-9]  [0-9.]+ %$' "$("$build/examples/predict" "$runs/killed" "$runs/one.png")"
+refused=$("$build/examples/predict" "$runs/none" "$runs/one.png" 2>&1) && fail "no run was taken for one"
+expect "$runs/none" "$refused"
 
 echo "find_package: another LibTorch is refused by name"
 refused=$(cmake -S examples/cpp -B "$build/refused" -G Ninja -DCMAKE_PREFIX_PATH="$stage" \

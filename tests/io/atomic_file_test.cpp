@@ -10,8 +10,8 @@
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/write_fault.h"
 #include "translution/core/error.h"
-#include "translution/io/write_fault.h"
 
 namespace translution::testing {
 namespace {

@@ -10,6 +10,9 @@
 #include "translution/core/error.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 TEST(DirectoryLock, NamesTheProcessThatHoldsIt) {

@@ -14,6 +14,9 @@
 #include "translution/io/strict_json.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 using ::testing::HasSubstr;

@@ -8,7 +8,7 @@
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
-#include "translution/io/write_fault.h"
+#include "tests/support/write_fault.h"
 
 namespace translution::testing {
 namespace {

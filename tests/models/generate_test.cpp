@@ -8,8 +8,7 @@
 #include <limits>
 
 #include "tests/models/tiny_models.h"
-#include "translution/kernels/gemm.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -51,7 +50,8 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
 std::vector<double> frequencies(const at::Tensor& logits, const SamplingOptions& sampling,
                                 int draws) {
   std::vector<double> counts(logits.numel(), 0.0);
-  for (int position = 0; position < draws; ++position) ++counts[sample(logits, sampling, position)];
+  for (int position = 0; position < draws; ++position)
+    ++counts[sample_token(logits, sampling, position)];
   for (double& count : counts) count /= draws;
   return counts;
 }
@@ -189,11 +189,11 @@ Generator before_last(const GPT& model, bool cache) {
 
 // Some tokens multiply for those behind them as well, so that only whole texts can be counted.
 TEST(Generator, MultipliesOncePerPairAndRelativeRole) {
-  if (!fused_enabled()) GTEST_SKIP() << "the portable path does not count its products";
+  if (!runtime().fused()) GTEST_SKIP() << "the portable path does not count its products";
   const auto options = small_gpt();
   const auto& a = options.architecture;
   Generator generator(build<GPT>(options, torch::kFloat));
-  const int64_t before = kernels::gemm_flops();
+  const int64_t before = runtime().product_flops();
   for (int64_t i = 0; i < options.length; ++i) {
     generator.feed({i % 7});
     generator.logits();
@@ -202,7 +202,7 @@ TEST(Generator, MultipliesOncePerPairAndRelativeRole) {
   const int64_t relative = 3 * pairs * a.dim * width, out = width * a.dim;
   const int64_t mlp = 2 * a.dim * a.mlp_dim, head = a.dim * options.vocabulary;
   const int64_t shared = options.length * (a.depth * (out + mlp) + head);
-  EXPECT_EQ(kernels::gemm_flops() - before, 2 * (a.depth * relative + shared));
+  EXPECT_EQ(runtime().product_flops() - before, 2 * (a.depth * relative + shared));
 }
 
 // The best of a few, since others may use the machine.
@@ -219,7 +219,7 @@ double seconds_for_one_token(const GPT& model, bool cache) {
 }
 
 TEST(Generator, IsFasterWithItsFeaturesKept) {
-  if (!fused_enabled()) GTEST_SKIP() << "the portable path takes its time for every slot";
+  if (!runtime().fused()) GTEST_SKIP() << "the portable path takes its time for every slot";
   auto model = build<GPT>(small_gpt(), torch::kFloat);
   const double kept = seconds_for_one_token(model, true);
   const double whole = seconds_for_one_token(model, false);
@@ -270,7 +270,7 @@ TEST(Sampling, RefusesOptionsThatMakeNoSense) {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   const auto says = [](const SamplingOptions& options, const char* what) {
     EXPECT_THROW(options.check(), std::invalid_argument) << what;
-    EXPECT_THAT(message_of([&] { sample(kLogits, options, 0); }), HasSubstr(what));
+    EXPECT_THAT(message_of([&] { sample_token(kLogits, options, 0); }), HasSubstr(what));
     EXPECT_THAT(message_of([&] { Generator(build<GPT>(tiny_gpt()), options); }), HasSubstr(what));
   };
   for (const double temperature : {-0.1, nan, infinity})
@@ -284,14 +284,14 @@ TEST(Sampling, RefusesLogitsThatAreNone) {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   for (const double bad : {nan, infinity})
     EXPECT_THAT(message_of([&] {
-                  sample(torch::tensor({1.0, bad, 2.0}), {}, 0);
+                  sample_token(torch::tensor({1.0, bad, 2.0}), {}, 0);
                 }),
                 HasSubstr("the highest logit is"));
   EXPECT_THAT(message_of([] {
-                sample(torch::zeros({2, 3}), {}, 0);
+                sample_token(torch::zeros({2, 3}), {}, 0);
               }),
               HasSubstr("wanted logits [vocabulary], got [2, 3]"));
-  EXPECT_THAT(message_of([] { sample({}, {}, 0); }), HasSubstr("got none"));
+  EXPECT_THAT(message_of([] { sample_token({}, {}, 0); }), HasSubstr("got none"));
 }
 
 TEST(Sampling, NeverDrawsAnImpossibleToken) {
@@ -304,15 +304,15 @@ TEST(Sampling, IsGreedyWithTemperatureZeroTopKOneOrTinyTopP) {
   for (uint64_t position = 0; position < 50; ++position) {
     const auto logits = torch::randn({101});
     const int64_t likeliest = logits.argmax().item<int64_t>();
-    EXPECT_EQ(sample(logits, {0}, position), likeliest);
-    EXPECT_EQ(sample(logits, {1, 1}, position), likeliest);
-    EXPECT_EQ(sample(logits, {1, 0, 1e-9}, position), likeliest);
-    EXPECT_EQ(sample(logits, {1e-300}, position), likeliest);
+    EXPECT_EQ(sample_token(logits, {0}, position), likeliest);
+    EXPECT_EQ(sample_token(logits, {1, 1}, position), likeliest);
+    EXPECT_EQ(sample_token(logits, {1, 0, 1e-9}, position), likeliest);
+    EXPECT_EQ(sample_token(logits, {1e-300}, position), likeliest);
   }
   const auto equal = torch::zeros({9});
   for (const SamplingOptions& greedy :
        {SamplingOptions{0}, SamplingOptions{1, 1}, SamplingOptions{1, 0, 1e-9}})
-    EXPECT_EQ(sample(equal, greedy, 3), 0) << "of equal ones the first";
+    EXPECT_EQ(sample_token(equal, greedy, 3), 0) << "of equal ones the first";
 }
 
 TEST(Sampling, DrawsTokensAsOftenAsTheirProbabilitiesSay) {

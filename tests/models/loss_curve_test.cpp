@@ -17,11 +17,12 @@
 
 #include "tests/nn/positions.h"
 #include "tests/support/filled.h"
+#include "tests/support/portable_only.h"
 #include "tests/support/thread_count.h"
 #include "translution/models/network.h"
 #include "translution/nn/block.h"
 #include "translution/ops/cross_entropy.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 #include "translution/train/adamw.h"
 
 namespace translution::testing {
@@ -125,7 +126,7 @@ const Curves& usual_curves() {
 }
 
 // Does this run take the portable implementation everywhere?
-bool runs_portable() { return !fused_enabled(); }
+bool runs_portable() { return !runtime().fused(); }
 
 // What the portable implementation computes.
 Curves portable_curves() {
@@ -197,7 +198,7 @@ TEST(LossCurves, InBf16OfThePortableImplementationAreNear) {
 }
 
 TEST(LossCurves, InBf16AreTheSameBitsWithAnyThreadsAndWorkspace) {
-  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   const auto expected = bf16_curves();
   expect_same(bf16_curves(kKeepNothing), expected);
   for (const int threads : {1, 2, 3, 8}) {

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/models/tiny_models.h"
+#include "translution/models/options_json.h"
+#include "translution/models/settings.h"
 
 namespace translution {
 namespace {
@@ -85,6 +89,78 @@ TEST(ModelOptions, EveryMethodPassesTheCheck) {
     EXPECT_NO_THROW(tiny_vit(position).check()) << name;
     EXPECT_NO_THROW(tiny_gpt(position).check()) << name;
   }
+}
+
+// --- the tables of fields
+
+// Texts of other values than the default, for any kind of field.
+std::vector<std::string> other_values(const SettingInfo& setting, const std::string& now) {
+  if (setting.type == FieldType::whole) return {"3", "5"};
+  if (setting.type == FieldType::real) return {"0.125", "1e-07"};
+  if (setting.type == FieldType::sides) return {"6x4"};
+  if (setting.type == FieldType::on_off) return {now == "on" ? "off" : "on"};
+  return setting.names.empty() ? std::vector<std::string>{"v", "qk", "none"} : setting.names;
+}
+
+// One field is set at a time: it has the value, and no other field changes.
+template <typename Options>
+void expect_fields(const Settings<Options>& groups, const Options& defaults) {
+  for (const auto& group : groups)
+    for (const auto& changed : group.settings)
+      for (const auto& value : other_values(changed, changed.text(defaults))) {
+        auto options = defaults;
+        changed.set(options, {changed.name, value});
+        for (const auto& other_group : groups)
+          for (const auto& setting : other_group.settings)
+            EXPECT_EQ(setting.text(options),
+                      setting.name == changed.name ? value : setting.text(defaults))
+                << changed.name << " " << value << ", " << setting.name;
+      }
+}
+
+TEST(Settings, SetTheirOwnFieldAndNoOther) {
+  expect_fields(position_settings(), Position());
+  expect_fields(attention_settings(), AttentionOptions(8));
+  expect_fields(all_model_settings(), ModelOptions());
+}
+
+TEST(Settings, OfALayerReadBackFromJson) {
+  const AttentionOptions defaults(8);
+  for (const auto& group : attention_settings())
+    for (const auto& setting : group.settings)
+      for (const auto& value : other_values(setting, setting.text(defaults))) {
+        auto options = defaults;
+        setting.set(options, {setting.name, value});
+        const auto again = attention_from_json(to_json(options));
+        EXPECT_EQ(setting.text(again), value) << setting.name;
+        EXPECT_EQ(to_json(again), to_json(options)) << setting.name;
+      }
+}
+
+TEST(Settings, OfAModelReadBackFromTextsAndJson) {
+  auto options = tiny_vit();
+  options.image_size = {24, 12};
+  options.dropout = 0.1;
+  options.hybrid_layers = 1;
+  options.input_embedding = true;
+  options.qkv_bias = true;
+  options.gelu = Gelu::tanh;
+  options.position.method = Method::relative_bias;
+  options.position.angles = Angles::in_float;
+  const auto texts = model_texts(options);
+  EXPECT_EQ(model_texts(read_model({texts.begin(), texts.end()})), texts);
+  const auto fields = nlohmann::json::parse(to_json(options))["options"];
+  EXPECT_EQ(to_json(model_from_json(Family::vit, fields.dump())), to_json(options));
+}
+
+TEST(Settings, SayWhatIsTheDefault) {
+  std::map<std::string, std::string> help;
+  for (const auto& group : model_settings())
+    for (const auto& setting : group.settings) help[setting.name] = setting.help_text();
+  EXPECT_EQ(help["radius"], "sharing radius (0)");
+  EXPECT_EQ(help["rest"], "method of the other layers (self_attention_no_pos)");
+  EXPECT_EQ(help["input-embedding"],
+            "a vector per place added to the input (as the method has it)");
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 using namespace cli;
 
 namespace {
@@ -153,6 +155,22 @@ TEST(ModelCost, OfATinyGPTIsTheSumOfItsProducts) {
   const double rest = 2 * N * 16 * 12 + 2 * 2 * N * 12 * 20;
   EXPECT_EQ(model_cost(tiny_gpt(alpha)).forward_flops,
             2 * (shared + down + up + tables + sums + rest) + 2 * N * 12 * 11);
+}
+
+// C = 12 channels in 2 heads of 8; C^1 = 2 * 3 and C^2 = 2 * 5; 7 offsets of a causal text of 7.
+TEST(ModelCost, OfAlphaWithTwoWidthsFollowsThePaper) {
+  Position alpha, square;
+  alpha.method = square.method = Method::alpha_translution;
+  alpha.relative_dim = square.relative_dim = square.relative_dim_out = 3;
+  alpha.relative_dim_out = 5;
+  const auto cost = model_cost(tiny_gpt(alpha)), before = model_cost(tiny_gpt(square));
+  const int64_t tables = 3 * 7 * 6 * (10 - 6), up = (10 - 6) * 16;
+  EXPECT_EQ(cost.parameters - before.parameters, 2 * (tables + up));
+  const double N = 7, pairs = 28;
+  EXPECT_EQ(cost.forward_flops - before.forward_flops,
+            2 * (3 * 2 * pairs * 6 * 4 + 2 * 2 * pairs * 4 + 2 * N * 4 * 16));
+  square.relative_dim_out = 0;
+  EXPECT_EQ(model_cost(tiny_gpt(square)).parameters, before.parameters);
 }
 
 TEST(ModelCost, OfPlainAttentionCountsQueriesOnlyForTheRowsRead) {

@@ -108,6 +108,30 @@ TEST(AttentionParameters, OfAlphaAloneLackTheSharedOnes) {
                                               {"value_up", {6, 12}}}));
 }
 
+// C^1 = 2 and C^2 = 5 channels for each of 3 heads; what has no table goes to C^2 at once.
+TEST(AttentionParameters, OfAlphaWithTwoWidthsAreAsInThePaper) {
+  auto position = of(Method::alpha_translution);
+  position.relative_dim = 2;
+  position.relative_dim_out = 5;
+  EXPECT_EQ(shapes_of(position), shared_and({{"query_down", {6, 6}},
+                                             {"query_offsets", {18, 6, 15}},
+                                             {"key_down", {6, 6}},
+                                             {"key_offsets", {18, 6, 15}},
+                                             {"value_down", {6, 6}},
+                                             {"value_offsets", {18, 6, 15}},
+                                             {"value_up", {15, 12}}}));
+  position.roles = Roles::parse("q");
+  EXPECT_EQ(
+      shapes_of(position),
+      shared_and({{"query_down", {6, 6}}, {"query_offsets", {18, 6, 15}}, {"key_down", {6, 15}}}));
+  position.shared_qkv = false;
+  EXPECT_EQ(shapes_of(position), with_output({{"query_down", {6, 6}},
+                                              {"query_offsets", {18, 6, 15}},
+                                              {"key_down", {6, 15}},
+                                              {"value_down", {6, 15}},
+                                              {"value_up", {15, 12}}}));
+}
+
 TEST(AttentionParameters, AreToldWithoutBeingAllocated) {
   for (const auto& [name, position] : every_position()) {
     NamedShapes told;

@@ -20,10 +20,10 @@
 #include "tests/nn/digest_cases.h"
 #include "tests/nn/positions.h"
 #include "tests/support/filled.h"
+#include "tests/support/portable_only.h"
 #include "tests/support/thread_count.h"
-#include "translution/kernels/gemm.h"
 #include "translution/models/generate.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::testing {
 namespace {
@@ -103,7 +103,7 @@ std::vector<std::string> differing(const Digests& digests, const Digests& expect
 }
 
 // Does this run take the portable implementation everywhere?
-bool runs_portable() { return !fused_enabled(); }
+bool runs_portable() { return !runtime().fused(); }
 
 // What the portable implementation computes.
 Results portable_results(Subject& subject) {
@@ -136,16 +136,16 @@ TEST(LayerBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
 }
 
 TEST(LayerBits, InBf16AreTheSameOnEveryCallAndAnyNumberOfThreads) {
-  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   expect_same_on_any_number_of_threads(every_bf16_case());
 }
 
 // The results, and how many FLOPs they took.
 std::pair<Digests, int64_t> run_with_workspace(const LayerCase& c, int64_t workspace) {
   Subject subject(c, workspace);
-  const int64_t before = kernels::gemm_flops();
+  const int64_t before = runtime().product_flops();
   auto digests = digests_of(subject.run());
-  return {std::move(digests), kernels::gemm_flops() - before};
+  return {std::move(digests), runtime().product_flops() - before};
 }
 
 TEST(LayerBits, AreTheSameWhetherEncodingsAreKeptOrMadeAgain) {
@@ -166,7 +166,7 @@ TEST(LayerBits, InBf16AreTheSameWithAnyWorkspace) {
     if (!c.can_keep_encodings()) continue;
     SCOPED_TRACE(c.name);
     const auto kept = digests_of(Subject(c, kKeepAll).run());
-    for (const int64_t workspace : {kKeepNothing, default_workspace()})
+    for (const int64_t workspace : {kKeepNothing, runtime().workspace()})
       EXPECT_THAT(differing(digests_of(Subject(c, workspace).run()), kept), IsEmpty()) << workspace;
   }
 }
@@ -233,7 +233,7 @@ Digests digests_of_growing_text(int threads) {
   for (const auto& [name, position] : every_method()) {
     digests[name + " float"] = digest_of(logits_of_growing_text(position, at::kFloat));
     digests[name + " double"] = digest_of(logits_of_growing_text(position, at::kDouble));
-    if (fused_enabled())
+    if (runtime().fused())
       digests[name + " bf16"] =
           digest_of(logits_of_growing_text(position, at::kFloat, Precision::bf16));
   }

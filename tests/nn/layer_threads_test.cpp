@@ -13,7 +13,7 @@
 
 #include "tests/nn/positions.h"
 #include "tests/support/thread_count.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -79,7 +79,7 @@ Position position_of(Method method, const char* roles = "qkv") {
 }
 
 TEST(LayerThreads, MoreThanEightWorkOnOneLayer) {
-  if (!fused_enabled()) GTEST_SKIP() << "no kernels";
+  if (!runtime().fused()) GTEST_SKIP() << "no kernels";
   torch::manual_seed(kSeed);
   Translution layer(AttentionOptions(128).heads(2).dim_head(64).grid({14, 14}).cls(true));
   auto x = torch::randn({2, 197, 128}).requires_grad_();
@@ -136,7 +136,7 @@ std::vector<at::Tensor> results_of(Attention& layer, at::Tensor& x, const at::Te
 }
 
 TEST(LayerThreads, AnyNumberGivesTheSameBits) {
-  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   for (const LayerCase& test : layer_cases()) {
     torch::manual_seed(kSeed);
     Attention layer(test.options);

@@ -31,7 +31,7 @@ inline std::vector<NamedPosition> every_method() {
 inline std::vector<NamedPosition> every_position() {
   auto all = every_method();
   const auto add = [&all](Method method, const std::string& choice, auto choose) {
-    NamedPosition named{join(name_of(kMethods, method), " ", choice), {}};
+    NamedPosition named{detail::join(name_of(kMethods, method), " ", choice), {}};
     named.position.method = method;
     choose(named.position);
     all.push_back(named);
@@ -44,10 +44,16 @@ inline std::vector<NamedPosition> every_position() {
     add(method, "logarithmic", [](Position& p) { p.sharing = Sharing::logarithmic; });
   }
   for (const char* roles : {"none", "qkv", "qk", "v"})
-    add(Method::alpha_translution, join(roles, " alone"),
+    add(Method::alpha_translution, detail::join(roles, " alone"),
         [&](Position& p) { p.shared_qkv = false, p.roles = Roles::parse(roles); });
   add(Method::alpha_translution, "mean", [](Position& p) { p.mixing = Mixing::mean; });
   add(Method::alpha_translution, "of width 0", [](Position& p) { p.relative_dim = 0; });
+  for (const char* roles : {"qkv", "q", "kv", "v"})
+    add(Method::alpha_translution, detail::join(roles, " to wider heads"),
+        [&](Position& p) { p.relative_dim_out = 11, p.roles = Roles::parse(roles); });
+  add(Method::alpha_translution, "k alone to narrower heads", [](Position& p) {
+    p.relative_dim_out = 3, p.shared_qkv = false, p.roles = Roles::parse("k");
+  });
   add(Method::alpha_translution, "rotary", [](Position& p) { p.rotary = true; });
   add(Method::translution, "v rotary",
       [](Position& p) { p.rotary = true, p.roles = Roles::parse("v"); });

@@ -10,7 +10,7 @@
 #include "tests/nn/positions.h"
 #include "tests/support/filled.h"
 #include "translution/models/generate.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::testing {
 namespace {
@@ -128,7 +128,7 @@ at::Tensor generated_logits(GPT model) {
 
 TEST(Bf16Models, RoundTheWeightsOfEveryProductInGeneration) {
   for (const auto& [name, position] : every_method()) {
-    if (position.method == Method::translution && !fused_enabled())
+    if (position.method == Method::translution && !runtime().fused())
       continue;  // the portable path has no lookahead
     SCOPED_TRACE(name);
     auto options = tiny_gpt(position);

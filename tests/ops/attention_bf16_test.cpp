@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/portable_only.h"
 #include "tests/support/terms.h"
-#include "translution/ops/implementation.h"
 
 namespace translution::testing {
 namespace {

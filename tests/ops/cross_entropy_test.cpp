@@ -1,7 +1,6 @@
 #include "translution/ops/cross_entropy.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -10,10 +9,14 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/expect.h"
+#include "tests/support/thread_count.h"
 #include "translution/core/error.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 // Logits and classes, and what the definition makes of them, number by number.
@@ -135,16 +138,14 @@ TEST(CrossEntropy, SaysWhenANumberIsNone) {
 
 TEST(CrossEntropy, GivesTheSameBitsForAnyNumberOfThreads) {
   const Rows rows(37, 4099, 0.1);
-  const int before = at::get_num_threads();
-  at::set_num_threads(1);
+  ThreadCount threads_now(1);
   const auto wanted = rows.ours(at::kFloat);
   for (const int threads : {2, 3, 5}) {
-    at::set_num_threads(threads);
+    threads_now.set(threads);
     const auto got = rows.ours(at::kFloat);
     EXPECT_TRUE(at::equal(got.first, wanted.first)) << threads;
     EXPECT_TRUE(at::equal(got.second, wanted.second)) << threads;
   }
-  at::set_num_threads(before);
 }
 
 TEST(CrossEntropy, TakesLogitsThatLieScattered) {
@@ -172,7 +173,7 @@ std::string refusal(const at::Tensor& logits, const at::Tensor& target) {
 
 TEST(CrossEntropy, RefusesWhatDoesNotFit) {
   using ::testing::HasSubstr;
-  if (!fused_enabled()) GTEST_SKIP() << "LibTorch has messages of its own";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch has messages of its own";
   const auto logits = at::zeros({3, 4});
   EXPECT_THAT(refusal(logits, at::tensor({0, 4, 1}, at::kLong)),
               HasSubstr("cross_entropy: wanted classes 0 to 3, got 4 in row 1"));
@@ -182,7 +183,7 @@ TEST(CrossEntropy, RefusesWhatDoesNotFit) {
 }
 
 TEST(CrossEntropy, RefusesASecondDerivative) {
-  if (!fused_enabled()) GTEST_SKIP() << "LibTorch has one";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch has one";
   const auto x = at::zeros({3, 4}).requires_grad_(true);
   const auto loss = cross_entropy(x, at::zeros({3}, at::kLong));
   EXPECT_ANY_THROW(torch::autograd::grad({loss}, {x}, {}, true, /*create_graph=*/true));

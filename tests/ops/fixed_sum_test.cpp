@@ -3,7 +3,6 @@
 #include "translution/ops/fixed_sum.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -11,23 +10,25 @@
 #include "tests/support/cases.h"
 #include "tests/support/expect.h"
 #include "tests/support/numeric_gradient.h"
+#include "tests/support/thread_count.h"
 #include "translution/core/error.h"
 #include "translution/ops/gelu.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 // Calls make() on 1, 2, 3, 5 and 8 threads.
 template <typename Make>
 void expect_bits_of_one_thread(const std::string& name, const Make& make) {
-  const int before = at::get_num_threads();
-  at::set_num_threads(1);
+  ThreadCount threads_now(1);
   const at::Tensor wanted = make();
   for (const int threads : {2, 3, 5, 8}) {
-    at::set_num_threads(threads);
+    threads_now.set(threads);
     EXPECT_TRUE(at::equal(make(), wanted)) << name << " on " << threads << " threads";
   }
-  at::set_num_threads(before);
 }
 
 const std::vector<int64_t> kShapes[] = {{1, 1},     {1, 5},      {3, 0},      {7, 3},

@@ -62,10 +62,11 @@ void add_alpha(Collection& all) {
   Config config;
   config.method = Method::alpha_translution;
   for (const Roles& roles : all_roles())
-    for (const int variant : {0, 1, 2}) {
+    for (const int variant : {0, 1, 2, 3}) {
       config.roles = roles;
-      config.shared = variant > 0;
+      config.shared = variant == 1 || variant == 2;
       config.mixing = variant == 2 ? Mixing::mean : Mixing::sum;
+      config.R_out = variant == 3 ? 3 : 0;
       all.add_on_grids(config);
     }
 }

@@ -2,14 +2,14 @@
 // worse than plain LibTorch calls, and their bits do not depend on the number of threads.
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/support/cases.h"
+#include "tests/support/portable_only.h"
 #include "tests/support/terms.h"
-#include "translution/kernels/gemm.h"
-#include "translution/ops/implementation.h"
+#include "tests/support/thread_count.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::testing {
 namespace {
@@ -74,7 +74,7 @@ TEST(Kernels, RoundNoWorseThanTwiceThePortablePath) {
 
 TEST(Kernels, GiveTheSameBitsOnAnyNumberOfThreads) {
   if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
-  const int before = at::get_num_threads();
+  ThreadCount threads_now(1);
   for (Config config : layers())
     for (const int64_t batch : {1, 19})
       for (const auto type : {at::kFloat, at::kDouble}) {
@@ -85,15 +85,14 @@ TEST(Kernels, GiveTheSameBitsOnAnyNumberOfThreads) {
         auto random = generator("threads " + config.str());
         const auto weight = normal(c.run().sizes(), random);
         const auto inputs = leaves(c, type);
-        at::set_num_threads(1);
+        threads_now.set(1);
         const auto one = results(c, inputs, weight);
         for (const int threads : {2, 3}) {
-          at::set_num_threads(threads);
+          threads_now.set(threads);
           for (const auto& [name, tensor] : results(c, inputs, weight))
             EXPECT_TRUE(at::equal(tensor, one.at(name))) << threads << " threads, " << name;
         }
       }
-  at::set_num_threads(before);
 }
 
 // Gradients of all terms of the core op, and its output.
@@ -127,9 +126,9 @@ TEST(Kernels, AgreeWithThePortablePathOnManySamples) {
 
 // FLOPs of the kernels' products in forward and backward of the core op.
 int64_t flops(const TermsCase& c) {
-  const auto before = kernels::gemm_flops();
+  const auto before = runtime().product_flops();
   results(c);
-  return kernels::gemm_flops() - before;
+  return runtime().product_flops() - before;
 }
 
 TEST(Kernels, MultiplyForVectorsBiasAndGate) {

@@ -1,7 +1,6 @@
 #include "translution/ops/layer_norm.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -11,9 +10,13 @@
 #include "tests/support/cases.h"
 #include "tests/support/expect.h"
 #include "tests/support/numeric_gradient.h"
+#include "tests/support/thread_count.h"
 #include "translution/core/error.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 using Results = std::vector<at::Tensor>;  // out, and gradients of x, weight and bias
@@ -140,19 +143,18 @@ TEST(LayerNorm, HasTheGradientsOfFiniteDifferences) {
 
 TEST(LayerNorm, GivesTheSameBitsForAnyNumberOfThreads) {
   if (runs_portable()) GTEST_SKIP() << "LibTorch's norm promises no such thing";
-  const int before = at::get_num_threads();
+  ThreadCount threads_now(1);
   for (const Norm& norm : {Norm(3200, 48), Norm(2050, 33), Norm(67, 192)})
     for (const auto type : {at::kFloat, at::kDouble}) {
-      at::set_num_threads(1);
+      threads_now.set(1);
       const auto wanted = norm.ours(type);
       for (const int threads : {2, 3, 8}) {
-        at::set_num_threads(threads);
+        threads_now.set(threads);
         const auto got = norm.ours(type);
         for (size_t n = 0; n < got.size(); ++n)
           EXPECT_TRUE(at::equal(got[n], wanted[n])) << threads << " threads, result " << n;
       }
     }
-  at::set_num_threads(before);
 }
 
 TEST(LayerNorm, TakesAnyShapeTypeAndStride) {

@@ -1,10 +1,10 @@
 #include "translution/ops/lookahead.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/cases.h"
+#include "tests/support/thread_count.h"
 
 namespace translution::testing {
 namespace {
@@ -78,15 +78,14 @@ TEST_P(LookaheadOf, ForgetsATextAtARestart) {
 }
 
 TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const int before = at::get_num_threads();
+  ThreadCount threads_now(1);
   std::vector<at::Tensor> results;
   for (const int threads : {1, 2, 3}) {
-    at::set_num_threads(threads);
+    threads_now.set(threads);
     auto lookahead = make();
     for (int64_t n = 30; n < 35; ++n) lookahead.gather(x.narrow(0, 0, n));
     results.push_back(lookahead.gather(x.narrow(0, 0, 35)));
   }
-  at::set_num_threads(before);
   EXPECT_TRUE(results[0].equal(results[1]) && results[0].equal(results[2]));
 }
 
@@ -127,15 +126,14 @@ TEST_P(LookaheadOf, TakesWeightsInBfloat16) {
 
 TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreadsInBfloat16) {
   convert(at::kFloat);
-  const int before = at::get_num_threads();
+  ThreadCount threads_now(1);
   std::vector<at::Tensor> results;
   for (const int threads : {1, 2, 3}) {
-    at::set_num_threads(threads);
+    threads_now.set(threads);
     auto lookahead = make(Precision::bf16);
     for (int64_t n = 30; n < 35; ++n) lookahead.gather(x.narrow(0, 0, n));
     results.push_back(lookahead.gather(x.narrow(0, 0, 35)));
   }
-  at::set_num_threads(before);
   EXPECT_TRUE(results[0].equal(results[1]) && results[0].equal(results[2]));
 }
 

@@ -7,6 +7,8 @@
 
 namespace translution::testing {
 
+using namespace detail;
+
 const std::vector<PrecisionLayout>& precision_layouts() {
   constexpr auto kRelative = Encoding::relative, kAbsolute = Encoding::absolute;
   static const std::vector<PrecisionLayout> all = {
@@ -47,6 +49,8 @@ std::vector<Config> precision_choices() {
         [&](Config& c) { c.roles = Roles::parse(roles), c.shared = false; });
   add(Method::alpha_translution, [](Config& c) { c.mixing = Mixing::mean, c.dropout = 0.3; });
   add(Method::alpha_translution, [](Config& c) { c.rotary = true; });
+  for (const char* roles : {"qkv", "k", "v"})
+    add(Method::alpha_translution, [&](Config& c) { c.roles = Roles::parse(roles), c.R_out = 5; });
   add(Method::translution, [](Config& c) { c.dropout = 0.3; });
   add(Method::translution, [](Config& c) { c.rotary = true, c.roles = Roles::parse("v"); });
   for (const Method method : {Method::self_attention, Method::relative_key})

@@ -9,7 +9,7 @@
 #include "tests/ops/precision_cases.h"
 #include "tests/support/layouts.h"
 #include "tests/support/thread_count.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::testing {
 namespace {
@@ -123,7 +123,7 @@ void expect_threads_do_not_matter(const std::vector<Subject>& subjects) {
 }
 
 TEST(Bf16Threads, AnyNumberGivesTheSameBits) {
-  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
   expect_threads_do_not_matter(edge_configs());
   auto projections = edge_projections();
   projections.push_back({1100, 192, 97, true, true});

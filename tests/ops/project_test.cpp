@@ -1,7 +1,6 @@
 #include "translution/ops/project.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/time.h>
@@ -13,10 +12,14 @@
 #include "tests/support/cases.h"
 #include "tests/support/expect.h"
 #include "tests/support/layouts.h"
+#include "tests/support/portable_only.h"
+#include "tests/support/thread_count.h"
 #include "translution/core/error.h"
-#include "translution/ops/implementation.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -280,14 +283,14 @@ TEST(Project, RefusesASecondDerivativeWithAReason) {
 
 TEST(Project, AnyNumberOfThreadsGivesTheSameBits) {
   if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
-  const int before = at::get_num_threads();
+  ThreadCount threads_now(1);
   for (const auto type : {at::kFloat, at::kDouble})
     for (const Shape& shape : shapes()) {
       SCOPED_TRACE(shape.str());
       const auto p = Projection(shape).as(type).with_grad();
       Tensors first;
       for (const int threads : {1, 2, 3}) {
-        at::set_num_threads(threads);
+        threads_now.set(threads);
         auto results = p.ours();
         for (const auto& gradient : p.gradients(results)) results.push_back(gradient);
         if (first.empty()) first = results;
@@ -295,7 +298,6 @@ TEST(Project, AnyNumberOfThreadsGivesTheSameBits) {
           EXPECT_TRUE(at::equal(results[n], first[n])) << threads << " threads, result " << n;
       }
     }
-  at::set_num_threads(before);
 }
 
 TEST(Project, TakesEveryFloatingType) {

@@ -140,6 +140,25 @@ TEST(AlphaOracle, AgreesForBothMixingsWithEverySubsetOfRoles) {
         }
 }
 
+TEST(AlphaOracle, AgreesForTwoWidthsOfTheSmallSpaceWithEverySubsetOfRoles) {
+  for (const int64_t out : {1, 5})
+    for (const bool shared : {false, true})
+      for (const Roles& roles : all_roles())
+        for (const Mixing mixing : {Mixing::sum, Mixing::mean}) {
+          Config config;
+          config.method = Method::alpha_translution;
+          config.roles = roles;
+          config.shared = shared;
+          config.mixing = mixing;
+          config.grid = {3, 2};
+          config.cls = shared;
+          config.H = 2;
+          config.R = 3;
+          config.R_out = out;
+          expect_oracle(config);
+        }
+}
+
 TEST(AlphaOracle, AgreesWithRotationDropoutAndARelation) {
   Config config;
   config.method = Method::alpha_translution;

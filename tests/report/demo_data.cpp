@@ -8,9 +8,13 @@
 #include "translution/core/random.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
-constexpr int64_t kSteps = 2000, kSide = 84, kPatches = 7, kOffsets = 13, kClasses = 10;
+constexpr int kSide = 84;
+constexpr int64_t kSteps = 2000, kPatches = 7, kOffsets = 13, kClasses = 10;
 constexpr double kStepsPerEpoch = 235;
 
 struct Kind {
@@ -80,8 +84,8 @@ double distance(double x, double y, const double (&line)[4]) {
   return std::hypot(x - line[0] - t * dx, y - line[1] - t * dy);
 }
 
-Image make_digit(int64_t digit, double top, double left, double slant) {
-  Image image{kSide, kSide, 1, std::vector<uint8_t>(kSide * kSide)};
+RgbImage make_digit(int64_t digit, double top, double left, double slant) {
+  RgbImage image{kSide, kSide, {}};
   for (int64_t row = 0; row < kSide; ++row)
     for (int64_t col = 0; col < kSide; ++col) {
       const double y = (row - top) / 9, x = (col - left) / 9 + slant * (y - 1);
@@ -90,7 +94,7 @@ Image make_digit(int64_t digit, double top, double left, double slant) {
         if (kStrokes[digit] >> stroke & 1)
           nearest = std::min(nearest, distance(x, y, kLines[stroke]));
       const double ink = std::clamp(1.6 - nearest / 0.16, 0.0, 1.0);
-      image.pixels[row * kSide + col] = static_cast<uint8_t>(255 * ink);
+      image.pixels.insert(image.pixels.end(), 3, static_cast<uint8_t>(255 * ink));
     }
   return image;
 }

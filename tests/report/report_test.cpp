@@ -12,6 +12,9 @@
 #include "translution/report/html.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using testing::HasSubstr;
@@ -42,7 +45,7 @@ ReportData one_run(ReportRun run) {
   return data;
 }
 
-const Image kPixel{1, 1, 1, {7}};
+const RgbImage kPixel{1, 1, {7, 7, 7}};
 
 ReportSample sample(const std::string& truth, const std::string& predicted, double probability) {
   ReportSample made;
@@ -60,6 +63,20 @@ ReportAttention attention(const std::string& caption, int64_t query, std::vector
   made.picture.rows = 1, made.picture.cols = 2, made.picture.query = query;
   made.picture.heads.push_back({1, 1, std::move(weights)});
   return made;
+}
+
+TEST(Html, ImagesAreBase64) {
+  // RFC 4648, section 10.
+  const std::pair<const char*, const char*> known[] = {{"", ""},
+                                                       {"f", "Zg=="},
+                                                       {"fo", "Zm8="},
+                                                       {"foo", "Zm9v"},
+                                                       {"foob", "Zm9vYg=="},
+                                                       {"fooba", "Zm9vYmE="},
+                                                       {"foobar", "Zm9vYmFy"}};
+  for (const auto& [plain, coded] : known) EXPECT_EQ(base64(plain), coded);
+  EXPECT_EQ(base64(std::string("\xff\xfe\x00", 3)), "//4A");
+  EXPECT_THAT(image_uri(kPixel), StartsWith("data:image/png;base64,iVBOR"));
 }
 
 TEST(Html, EscapesWhatHasAMeaning) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/temp_dir.h"
+#include "translution/train/metrics_log.h"
 
 namespace translution::testing {
 

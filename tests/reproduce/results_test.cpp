@@ -5,7 +5,7 @@
 #include "apps/translution/reproduce/markdown.h"
 #include "apps/translution/reproduce/run_record.h"
 #include "tests/support/temp_dir.h"
-#include "translution/train/metrics.h"
+#include "translution/train/metrics_log.h"
 
 namespace translution::testing {
 

@@ -15,6 +15,9 @@
 #include "translution/ops/rotary.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 uint64_t fnv1a(const std::string& text) {
@@ -73,7 +76,7 @@ std::string pairs_of(const Config& c) {
 
 // Shapes by name. Matrices are [in, out] or [slots, in, out].
 std::map<std::string, std::vector<int64_t>> shapes(const Config& c, int64_t M) {
-  const int64_t E = c.H * c.D, r = c.H * c.R;
+  const int64_t E = c.H * c.D, r = c.H * c.R, r_out = c.R_out > 0 ? c.H * c.R_out : r;
   std::map<std::string, std::vector<int64_t>> shape{{"x", {c.B, c.tokens(), c.C}}};
   const auto shared = [&](const char* role) { shape[role] = {c.C, E}; };
   const std::pair<const char*, bool> roles[] = {
@@ -88,10 +91,10 @@ std::map<std::string, std::vector<int64_t>> shapes(const Config& c, int64_t M) {
         if (c.shared) shared(role);
         const bool score = role[0] != 'v';
         if (!c.shared || relative || (score && (c.roles.q || c.roles.k)))
-          shape[join("down_", role)] = {c.C, r};
-        if (relative) shape[join("table_", role)] = {M, r, r};
+          shape[join("down_", role)] = {c.C, relative ? r : r_out};
+        if (relative) shape[join("table_", role)] = {M, r, r_out};
       }
-      if (!c.shared || c.roles.v) shape["up"] = {r, E};
+      if (!c.shared || c.roles.v) shape["up"] = {r_out, E};
       return shape;
     case Method::convolution:
       shape["kernel"] = {M, c.C, E};
@@ -143,6 +146,7 @@ std::string Config::str() const {
   std::string text = join(name_of(kMethods, method), " roles ", roles.str(), " grid ", times(grid),
                           " B", B, " C", C, " H", H, " D", D, " R", R);
   const auto add = [&](bool is, const std::string& word) { text += is ? " " + word : ""; };
+  add(R_out > 0, join("to R", R_out));
   add(cls, "cls");
   add(causal, mask_only ? "causal by mask" : "causal");
   add(encoding == Encoding::absolute, "absolute");

@@ -36,7 +36,8 @@ struct Config {
   Sharing sharing = Sharing::none;
   int64_t radius = 1;  ///< of sharing, and of the convolution's window
   int64_t B = 2, C = 5, H = 1, D = 3;
-  int64_t R = 2;  ///< alpha: channels of a head in the small space
+  int64_t R = 2;      ///< alpha: channels of a head in the small space
+  int64_t R_out = 0;  ///< the same behind the tables; 0: R
   bool shared = true;
   Mixing mixing = Mixing::sum;
   bool rotary = false;

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "translution/ops/large.h"
+#include "translution/ops/runtime.h"
 
 namespace translution::testing {
 
@@ -24,7 +24,7 @@ inline double memory_status(const std::string& field) {
 /// By how many MB the work lets the process grow at its peak; below 0 if the system does not tell.
 template <typename Work>
 double peak_growth(Work work) {
-  release_kept_memory();
+  runtime().release_pool();
   malloc_trim(0);
   if (!(std::ofstream("/proc/self/clear_refs") << 5).flush()) return -1;  // the peak starts anew
   const double before = memory_status("VmRSS");

@@ -5,6 +5,9 @@
 #include "translution/core/error.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 constexpr double kScale = 0.6;

@@ -1,12 +1,15 @@
 #include "translution/train/adamw.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adamw.h>
 #include <torch/utils.h>
 
 #include <cmath>
 #include <limits>
+
+#include "tests/support/portable_only.h"
+#include "tests/support/thread_count.h"
+#include "translution/ops/packed_weights.h"
 
 namespace translution {
 namespace {
@@ -81,9 +84,9 @@ TEST(AdamW, ChangesNothingWhenAGradientIsNotFinite) {
 
 TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreads) {
   std::vector<torch::Tensor> results;
-  const int threads = at::get_num_threads();
+  ThreadCount threads_now(1);
   for (const int count : {1, 2, 3}) {
-    at::set_num_threads(count);
+    threads_now.set(count);
     auto parameters = make_parameters(torch::kFloat);
     AdamW adamw(parameters, {});
     for (int64_t step = 0; step < 3; ++step) {
@@ -92,9 +95,58 @@ TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreads) {
     }
     results.push_back(parameters[2].detach().clone());
   }
-  at::set_num_threads(threads);
   EXPECT_TRUE(torch::equal(results[0], results[1]));
   EXPECT_TRUE(torch::equal(results[0], results[2]));
+}
+
+TEST(AdamW, InLittleMemoryTakesTheSameSteps) {
+  auto ready = make_parameters(torch::kFloat), lean = make_parameters(torch::kFloat);
+  AdamW all(ready, {}), little(lean, {}, AdamW::Memory::lean);
+  EXPECT_FALSE(little.state.first[0].defined());
+  for (int64_t step = 0; step < 3; ++step) {
+    set_gradients(ready, step);
+    set_gradients(lean, step);
+    if (step == 0) lean[1].mutable_grad() = ready[1].mutable_grad() = torch::Tensor();
+    EXPECT_EQ(all.step(0.1), little.step(0.1));
+    EXPECT_EQ(little.state.first[1].defined(), step > 0) << "made with the first update";
+    for (size_t p = 0; p < ready.size(); ++p) {
+      EXPECT_FALSE(lean[p].grad().defined());
+      EXPECT_TRUE(torch::equal(ready[p], lean[p])) << p;
+      if (!little.state.second[p].defined()) continue;
+      EXPECT_TRUE(torch::equal(all.state.second[p], little.state.second[p])) << p;
+    }
+  }
+}
+
+// What other devices run.
+TEST(AdamW, TakesTheSameStepsWithoutItsKernels) {
+  auto fused = make_parameters(torch::kDouble), portable = make_parameters(torch::kDouble);
+  AdamWOptions options;
+  options.weight_decay = 0.1;
+  AdamW by_kernels(fused, options), by_libtorch(portable, options);
+  for (int64_t step = 0; step < 5; ++step) {
+    set_gradients(fused, step);
+    set_gradients(portable, step);
+    const double norm = by_kernels.step(0.5);
+    const PortableOnly portable_only;
+    EXPECT_NEAR(by_libtorch.step(0.5), norm, 1e-12 * norm);
+  }
+  for (size_t p = 0; p < fused.size(); ++p)
+    EXPECT_LE((fused[p] - portable[p]).abs().max().item<double>(), 1e-12) << p;
+}
+
+TEST(AdamW, WithoutItsKernelsLeavesNoStalePackedCopy) {
+  auto parameters = make_parameters(torch::kFloat);
+  const auto before = packed_weight(parameters[2], false, /*forward=*/true).clone();
+  AdamW adamw(parameters, {});
+  set_gradients(parameters, 1);
+  {
+    const PortableOnly portable_only;
+    adamw.step();
+  }
+  const auto after = packed_weight(parameters[2], false, /*forward=*/false);
+  EXPECT_FALSE(torch::equal(after, before));
+  EXPECT_TRUE(torch::equal(after, pack_weight(parameters[2], false)));
 }
 
 }  // namespace

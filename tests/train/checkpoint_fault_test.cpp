@@ -6,8 +6,8 @@
 #include <csignal>
 
 #include "tests/support/process.h"
+#include "tests/support/write_fault.h"
 #include "tests/train/checkpoint_cases.h"
-#include "translution/io/write_fault.h"
 #include "translution/train/checkpoint_store.h"
 
 namespace translution::testing {

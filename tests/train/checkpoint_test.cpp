@@ -11,6 +11,9 @@
 #include "translution/train/model_file.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 using ::testing::ElementsAre;

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/temp_dir.h"
-#include "translution/train/metrics.h"
+#include "translution/train/metrics_log.h"
 
 namespace translution::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "translution/train/metrics.h"
+#include "translution/train/metrics_log.h"
 
 #include <gtest/gtest.h>
 
@@ -26,9 +26,10 @@ void log_steps(MetricsLog& log, int64_t first, int64_t last) {
 }
 
 struct Files {
-  explicit Files(const TempDir& directory)
-      : jsonl(get_bytes(directory / "metrics.jsonl")),
-        csv(get_bytes(directory / "metrics.csv")) {}
+  explicit Files(const TempDir& directory) : jsonl(get_bytes(directory / "metrics.jsonl")) {
+    write_metrics_csv(directory.path());
+    csv = get_bytes(directory / "metrics.csv");
+  }
   bool operator==(const Files& other) const { return jsonl == other.jsonl && csv == other.csv; }
 
   std::string jsonl, csv;
@@ -49,6 +50,7 @@ TEST(MetricsLog, WritesOneObjectPerMomentAndOneCsvLinePerValue) {
   EXPECT_EQ(get_bytes(directory / "runs/one/metrics.jsonl"),
             "{\"step\":12,\"epoch\":0.5,\"split\":\"train\",\"loss\":0.25,\"top-1\":1.0}\n"
             "{\"step\":12,\"epoch\":0.5,\"split\":\"dynamic\",\"loss\":\"-inf\"}\n");
+  write_metrics_csv(directory / "runs/one");
   EXPECT_EQ(get_bytes(directory / "runs/one/metrics.csv"),
             "step,epoch,split,name,value\n"
             "12,0.5,train,loss,0.25\n12,0.5,train,top-1,1\n12,0.5,dynamic,loss,-inf\n");

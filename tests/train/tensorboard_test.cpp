@@ -7,7 +7,7 @@
 #include <map>
 
 #include "tests/support/temp_dir.h"
-#include "translution/train/metrics.h"
+#include "translution/train/metrics_log.h"
 
 namespace translution::testing {
 namespace {
@@ -121,7 +121,7 @@ Event read_event(const std::string& bytes) {
 }
 
 // The event files of a directory in the order in which TensorBoard reads them.
-std::vector<std::string> event_files(const std::string& directory) {
+std::vector<std::string> files_in_order(const std::string& directory) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(directory))
     if (entry.path().filename().string().rfind("events.out.tfevents.", 0) == 0)
@@ -154,10 +154,11 @@ TEST(Crc32c, HasTheKnownValues) {
 
 TEST(TensorBoard, EventsReadBack) {
   const TempDir directory;
-  TensorBoardWriter writer(directory.path(), 0);
-  writer.add(0, {{"loss/train", 0.1}});
-  writer.add(int64_t{1} << 40, {{"loss/train", -3e-4}, {std::string(300, 'x'), 1e300}});
-  const auto files = event_files(directory.path());
+  auto bytes = event_file_head();
+  bytes += scalar_event(0, {{"loss/train", 0.1}});
+  bytes += scalar_event(int64_t{1} << 40, {{"loss/train", -3e-4}, {std::string(300, 'x'), 1e300}});
+  put_bytes(new_event_path(directory.path()), bytes);
+  const auto files = files_in_order(directory.path());
   ASSERT_EQ(files.size(), 1u);
   const auto events = events_of(files[0]);
   ASSERT_EQ(events.size(), 4u);
@@ -171,23 +172,50 @@ TEST(TensorBoard, EventsReadBack) {
   EXPECT_GE(events[3].wall_time, events[0].wall_time);
 }
 
-TEST(TensorBoard, AResumedRunHasANewFileThatForgetsLaterSteps) {
+TEST(TensorBoard, ANewFileIsReadAfterThoseThatAreThere) {
   const TempDir directory;
+  std::vector<std::string> made;
+  for (int i = 0; i < 3; ++i) {
+    made.push_back(new_event_path(directory.path()));
+    put_bytes(made.back(), "");
+  }
+  EXPECT_EQ(files_in_order(directory.path()), made);
+}
+
+// The one file of a resumed run has what the log has kept, in which later steps are cut, and it
+// tells a TensorBoard that is open to forget what it has read.
+TEST(TensorBoard, AResumedRunHasOneNewFileThatIsMadeFromTheLog) {
+  const TempDir directory;
+  std::vector<std::string> seen;
   for (const int64_t resumed_at : {-1, 7, 4}) {
     MetricsLog log(directory.path(), resumed_at);
-    log.add({resumed_at + 1, 0, "train", {{"loss", 0.5}, {"top-1", 0.25}}});
-  }
-  const auto files = event_files(directory.path());
-  ASSERT_EQ(files.size(), 3u);
-  const int64_t first_steps[] = {0, 8, 5};
-  for (size_t i = 0; i < files.size(); ++i) {
-    const auto events = events_of(files[i]);
-    ASSERT_EQ(events.size(), 3u);
+    for (int64_t step = resumed_at + 1; step <= 9; ++step)
+      log.add({step, 0, "train", {{"loss", 0.5 + resumed_at}, {"top-1", 0.25}}});
+    const auto files = files_in_order(directory.path());
+    ASSERT_EQ(files.size(), 1u);
+    EXPECT_TRUE(seen.empty() || seen.back() < files[0]);
+    seen.push_back(files[0]);
+    const auto events = events_of(files[0]);
+    ASSERT_EQ(events.size(), 2u + 10u);
+    EXPECT_EQ(events[0].version, "brain.Event:2");
     EXPECT_TRUE(events[1].starts_session);
-    EXPECT_EQ(events[1].step, first_steps[i]);
-    EXPECT_EQ(events[2].step, first_steps[i]);
-    EXPECT_EQ(events[2].values,
-              (std::map<std::string, float>{{"loss/train", 0.5f}, {"top-1/train", 0.25f}}));
+    EXPECT_EQ(events[1].step, 0);
+    const auto log_lines = read_metrics(directory / "metrics.jsonl");
+    for (int64_t step = 0; step <= 9; ++step) {
+      EXPECT_EQ(events[2 + step].step, step);
+      const auto loss = static_cast<float>(log_lines[step].values[0].second);
+      EXPECT_EQ(events[2 + step].values,
+                (std::map<std::string, float>{{"loss/train", loss}, {"top-1/train", 0.25f}}));
+    }
+  }
+}
+
+TEST(TensorBoard, IsLive) {
+  const TempDir directory;
+  MetricsLog log(directory.path());
+  for (size_t count = 1; count <= 3; ++count) {
+    log.add({static_cast<int64_t>(count), 0, "train", {{"loss", 0.5}}});
+    EXPECT_EQ(events_of(files_in_order(directory.path()).at(0)).size(), 2 + count);
   }
 }
 

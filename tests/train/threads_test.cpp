@@ -2,7 +2,6 @@
 // after ten steps of training. The sizes are such that LibTorch cuts its own calls by the number of
 // threads: 32,768 numbers or more, and no multiples of a vector.
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
@@ -11,13 +10,17 @@
 #include "tests/nn/positions.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/thread_count.h"
 #include "translution/io/safetensors.h"
 #include "translution/models/network.h"
-#include "translution/ops/implementation.h"
+#include "translution/ops/runtime.h"
 #include "translution/train/adamw.h"
 #include "translution/train/evaluate.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kBatch = 16, kSteps = 10;
@@ -62,7 +65,7 @@ at::Tensor targets_for(const ModelOptions& options, bool shares) {
 }
 
 Trained train(const ModelOptions& options, int threads, bool shares = false) {
-  at::set_num_threads(threads);
+  const ThreadCount count(threads);
   torch::manual_seed(kSeed);
   Network network(options);
   const auto input =
@@ -100,9 +103,8 @@ void expect_same(const NamedTensors& got, const NamedTensors& wanted, const std:
 class Threads : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+    if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
   }
-  ~Threads() override { at::set_num_threads(before_); }
 
   // Trains on 1, 2, 3 and 8 threads.
   static void expect_same_bits(const std::string& name, const ModelOptions& options,
@@ -120,9 +122,6 @@ class Threads : public ::testing::Test {
       EXPECT_EQ(more.sha256(), sum);
     }
   }
-
- private:
-  const int before_ = at::get_num_threads();
 };
 
 TEST_F(Threads, GiveTheSameViT) {
@@ -141,13 +140,13 @@ ModelOptions in_bf16(ModelOptions options) {
 }
 
 TEST_F(Threads, GiveTheSameViTInBf16) {
-  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
   for (const auto& [name, position] : every_method())
     expect_same_bits("vit bf16 " + name, in_bf16(small_model(Family::vit, position)));
 }
 
 TEST_F(Threads, GiveTheSameGPTInBf16) {
-  if (!fused_enabled()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
   for (const auto& [name, position] : every_method())
     expect_same_bits("gpt bf16 " + name, in_bf16(small_model(Family::gpt, position)));
 }

@@ -4,6 +4,7 @@
 
 #include "tests/models/tiny_models.h"
 #include "tests/support/temp_dir.h"
+#include "translution/nn/generator.h"
 
 namespace translution::testing {
 namespace {
@@ -47,6 +48,37 @@ TEST(Trainer, LeavesAStepUndoneThatAStopInterrupts) {
   EXPECT_EQ(trainer.step(), 0);
   EXPECT_LT(backward, static_cast<int>(network.module().parameters().size()));
   EXPECT_FALSE(network.backbone()->between_blocks) << "the network is as it was";
+}
+
+at::Tensor process_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
+
+// The weights after three steps with dropout; `between` is called after each.
+std::vector<torch::Tensor> trained(const std::function<void()>& between) {
+  const TempDir directory;
+  DataOptions data;
+  data.data = "digits:16";
+  data.canvas = {};
+  Trainer::Setup setup;
+  setup.directory = directory.path();
+  setup.options.batch = 4;
+  setup.options.steps = 3;
+  setup.events.step = [&](int64_t, const Metrics&) { between(); };
+  auto model = tiny_model();
+  model.dropout = 0.3;
+  Network network(model, seeded_generator(1));
+  const auto source = open_data(data);
+  const std::atomic<bool> stop{false};
+  EXPECT_TRUE(Trainer(network, source, setup).run(stop));
+  return network.module().parameters();
+}
+
+TEST(Trainer, NeitherChangesNorReadsTheGeneratorOfTheProcess) {
+  const auto before = process_state();
+  const auto alone = trained([] {});
+  EXPECT_TRUE(torch::equal(process_state(), before));
+  const auto disturbed = trained([] { torch::rand({3}); });
+  EXPECT_FALSE(torch::equal(process_state(), before));
+  for (size_t n = 0; n < alone.size(); ++n) EXPECT_TRUE(torch::equal(alone[n], disturbed[n])) << n;
 }
 
 // A machine that becomes slower and faster while training goes on.

@@ -8,6 +8,9 @@
 #include "translution/models/settings.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 using ::testing::HasSubstr;

@@ -8,6 +8,9 @@
 #include "translution/nn/regrid.h"
 
 namespace translution::testing {
+
+using namespace detail;
+
 namespace {
 
 using ::testing::HasSubstr;

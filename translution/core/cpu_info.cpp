@@ -11,6 +11,9 @@
 #include <cstdlib>
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 #if defined(__x86_64__)

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/names.h"
 
 namespace translution {
@@ -29,7 +30,7 @@ struct TileInfo {
   uint64_t enabled = 0;   ///< XCR0: the system keeps tiles in bits 17 and 18
 };
 
-TileInfo read_tile_info();
+TRANSLUTION_API TileInfo read_tile_info();
 
 /// What decides which instruction sets can be used.
 struct CpuInfo {
@@ -42,18 +43,18 @@ struct CpuInfo {
 
 /// Asks the operating system for tiles if the processor has those of bfloat16: Linux grants them to
 /// a process on request. Asks once.
-CpuInfo read_cpu_info();
+TRANSLUTION_API CpuInfo read_cpu_info();
 
 /// The instruction sets that follow from it, weakest first; always begins with scalar. For amx,
 /// leaf 0x1D does not count: tiles that are configured by hand work where it is hidden.
-std::vector<Isa> supported_isas(const CpuInfo& info);
+TRANSLUTION_API std::vector<Isa> supported_isas(const CpuInfo& info);
 
 /// What this machine supports.
-std::vector<Isa> available_isas();
+TRANSLUTION_API std::vector<Isa> available_isas();
 
 /// The strongest available one, or the one that TRANSLUTION_ISA names. A name that is unknown or
 /// that this processor lacks is refused. Asked once, at the first use.
-Isa chosen_isa();
+TRANSLUTION_API Isa chosen_isa();
 
 /// Whether oneDNN can use tiles.
 enum class Amx {
@@ -63,9 +64,9 @@ enum class Amx {
   usable,
 };
 
-Amx amx_support(const TileInfo& info);
+TRANSLUTION_API Amx amx_support(const TileInfo& info);
 
 /// How many processors this process may run on.
-int usable_cores();
+TRANSLUTION_API int usable_cores();
 
 }  // namespace translution

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace translution {
+namespace translution::detail {
 
 /// Joins its arguments into one string, as they would be printed.
 template <typename... Args>
@@ -38,4 +38,4 @@ std::string times(const Sizes& sizes) {
   return out.str();
 }
 
-}  // namespace translution
+}  // namespace translution::detail

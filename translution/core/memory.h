@@ -2,10 +2,12 @@
 
 #include <cstdint>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// The memory that this process may take: that of the machine, or less where a control group or
 /// `ulimit -v` says so.
-int64_t usable_bytes();
+TRANSLUTION_API int64_t usable_bytes();
 
 }  // namespace translution

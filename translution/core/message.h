@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace translution {
+namespace translution::detail {
 
 /// 'text' for a message: on one line whatever it holds, and cut where it is long.
 inline std::string in_quotes(std::string_view text) {
@@ -26,4 +26,4 @@ auto locate_errors(const std::string& where, const Work& work) {
   }
 }
 
-}  // namespace translution
+}  // namespace translution::detail

@@ -6,6 +6,9 @@
 #include <set>
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t kMostListed = 12;

@@ -5,18 +5,20 @@
 #include <vector>
 
 #include "translution/core/error.h"
+#include "translution/core/export.h"
 
 namespace translution {
 
 /// The known name that `name` most likely stands for, or nothing. Near are names of which one
 /// begins with the other, names of which one has all words of the other, and names that differ in
 /// at most a third of their letters. Case, and '_' for '-', do not count.
-std::optional<std::string> near_name(const std::string& name,
-                                     const std::vector<std::string>& known);
+TRANSLUTION_API std::optional<std::string> near_name(const std::string& name,
+                                                     const std::vector<std::string>& known);
 
 /// The end of a message about an unknown name: "; did you mean 'cosine'?", where none is near
 /// "; expected one of cosine, constant", and nothing where there are too many to list.
-std::string name_hint(const std::string& name, const std::vector<std::string>& known);
+TRANSLUTION_API std::string name_hint(const std::string& name,
+                                      const std::vector<std::string>& known);
 
 /// The values of an enumeration with their names, in one table.
 template <typename Value>
@@ -46,7 +48,7 @@ Value parse_name(const char* what, const Named<Value> (&table)[count], const std
   for (const auto& entry : table)
     if (name == entry.name) return entry.value;
   throw std::invalid_argument(
-      join("unknown ", what, " '", name, "'", name_hint(name, names_of(table))));
+      detail::join("unknown ", what, " '", name, "'", name_hint(name, names_of(table))));
 }
 
 }  // namespace translution

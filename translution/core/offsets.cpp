@@ -10,6 +10,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Offset = std::vector<int64_t>;

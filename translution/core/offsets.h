@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// Pairs (i + t*di, j + t*dj), t < length, that share one weight row. Grid offsets give runs with
@@ -52,7 +54,7 @@ struct OffsetOptions {
 /// offset; where that offset does not exist (causal, class token) it is `slot` itself.
 /// Absolute slots number the pairs row by row, only j <= i if causal; the key slot of (i, j) is
 /// that of (j, i), or its own if causal.
-class OffsetTable {
+class TRANSLUTION_API OffsetTable {
  public:
   explicit OffsetTable(const OffsetOptions& options);
 
@@ -103,17 +105,17 @@ class OffsetTable {
 
 /// How many slots `OffsetTable(options)` has, without building it: also for grids whose pairs
 /// would fill memory.
-int64_t count_slots(const OffsetOptions& options);
+TRANSLUTION_API int64_t count_slots(const OffsetOptions& options);
 /// Tokens of the grid and the class token. Refuses a grid that makes no sense.
-int64_t count_tokens(const OffsetOptions& options);
+TRANSLUTION_API int64_t count_tokens(const OffsetOptions& options);
 /// Pairs (i, j) that such a table covers.
-int64_t count_pairs(const OffsetOptions& options);
+TRANSLUTION_API int64_t count_pairs(const OffsetOptions& options);
 
 /// The runs of a square matrix of slots, row by row; -1 for no pair. `mirror` has the key slots.
-std::vector<PairRun> find_runs(const std::vector<int64_t>& slots,
-                               const std::vector<int64_t>& mirror);
+TRANSLUTION_API std::vector<PairRun> find_runs(const std::vector<int64_t>& slots,
+                                               const std::vector<int64_t>& mirror);
 /// The runs of the given query rows; in the result `i` is the place in `rows`.
-std::vector<PairRun> select_rows(const std::vector<PairRun>& runs,
-                                 const std::vector<int64_t>& rows);
+TRANSLUTION_API std::vector<PairRun> select_rows(const std::vector<PairRun>& runs,
+                                                 const std::vector<int64_t>& rows);
 
 }  // namespace translution

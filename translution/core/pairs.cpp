@@ -9,6 +9,9 @@
 #include "translution/core/message.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // Held for the next call, beside what layers hold themselves.

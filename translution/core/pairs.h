@@ -7,6 +7,7 @@
 #include <typeindex>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/offsets.h"
 #include "translution/core/recent.h"
 
@@ -34,13 +35,13 @@ struct PairsName {
 
 /// The text of a grid's offsets, and of any table. `causal` leaves out j > i where the table does
 /// not.
-std::string pairs_text(const OffsetOptions& options);
-std::string pairs_text(const OffsetTable& table, bool causal = false);
+TRANSLUTION_API std::string pairs_text(const OffsetOptions& options);
+TRANSLUTION_API std::string pairs_text(const OffsetTable& table, bool causal = false);
 
 /// Which tokens an attention lets meet, and which weight row serves them: everything that is known
 /// of a call before there are tensors. Immutable; made once and shared by all layers of equal
 /// shape, all their calls and all threads.
-class Pairs {
+class TRANSLUTION_API Pairs {
  public:
   /// Null `offsets`: all pairs, without slots.
   Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool causal);
@@ -85,9 +86,9 @@ class Pairs {
 
 /// The pairs of a name: one object for the same name, as long as it is in use or among the latest.
 /// Refuses a name that makes no sense.
-std::shared_ptr<const Pairs> find_pairs(const PairsName& name);
+TRANSLUTION_API std::shared_ptr<const Pairs> find_pairs(const PairsName& name);
 
 /// The table that a text names; null where it names none.
-std::shared_ptr<const OffsetTable> find_offsets(const std::string& text);
+TRANSLUTION_API std::shared_ptr<const OffsetTable> find_offsets(const std::string& text);
 
 }  // namespace translution

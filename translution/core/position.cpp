@@ -2,6 +2,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 bool Position::uses_offsets() const {
   switch (method) {
     case Method::self_attention_no_pos:
@@ -36,6 +38,9 @@ OffsetOptions Position::offsets(const std::vector<int64_t>& grid, bool cls, bool
 void Position::check() const {
   require(relative_dim >= 0, "relative_dim: wanted 0 or more channels per head, got ",
           relative_dim);
+  require(relative_dim_out >= 0,
+          "relative_dim_out: expected 0, for relative_dim, or more channels ", "per head, got ",
+          relative_dim_out);
   require(radius >= 0, "radius: wanted 0 or more, got ", radius);
   require(kernel_size > 0 && kernel_size % 2 == 1,
           "convolution: wanted an odd kernel_size of 1 or more, got ", kernel_size);
@@ -49,6 +54,9 @@ void Position::check() const {
     require(shared_qkv || relative_dim > 0,
             "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; wanted one of "
             "the two");
+  if (method == Method::alpha_translution)
+    require(relative_dim_out == 0 || relative_dim > 0, "relative_dim_out: expected 0 where ",
+            "relative_dim is 0, since there are no matrices then, got ", relative_dim_out);
   require(method != Method::convolution || encoding == Encoding::relative,
           "convolution: a window has offsets, so the encoding must be relative");
   if (rotates()) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "translution/core/export.h"
 #include "translution/core/names.h"
 #include "translution/core/offsets.h"
 #include "translution/core/roles.h"
@@ -66,13 +67,14 @@ inline constexpr Named<Angles> kAngles[] = {
 };
 
 /// A method with its orthogonal choices. Fields that the method does not use are ignored.
-struct Position {
+struct TRANSLUTION_API Position {
   Method method = Method::translution;
   Roles roles;                             ///< translution, alpha_translution
   Encoding encoding = Encoding::relative;  ///< every method with offsets
   Sharing sharing = Sharing::none;         ///< every method with offsets
   int64_t radius = 0;                      ///< of the sharing
   int64_t relative_dim = 8;                ///< alpha_translution: channels per head; 0 for none
+  int64_t relative_dim_out = 0;            ///< the same behind the matrices; 0: as relative_dim
   bool shared_qkv = true;                  ///< alpha_translution: W^q, W^k, W^v beside it
   Mixing mixing = Mixing::sum;             ///< alpha_translution
   bool rotary = false;                     ///< rotate queries and keys that are not relative
@@ -83,6 +85,8 @@ struct Position {
   bool uses_offsets() const;
   /// Is the layer plain attention, with one W^q, W^k, W^v, whatever position adds to it?
   bool shares_qkv() const;
+  /// Channels per head that alpha_translution's matrices give.
+  int64_t relative_out() const { return relative_dim_out > 0 ? relative_dim_out : relative_dim; }
   /// Are shared queries and keys rotated?
   bool rotates() const;
   /// Is a position embedding part of the method's input unless the caller says otherwise?

@@ -4,11 +4,13 @@
 #include <initializer_list>
 #include <vector>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// Random numbers that are a function of their key, such as {seed, epoch, sample}: whoever draws
 /// them, in whatever order and on however many threads, gets the same ones.
-class Random {
+class TRANSLUTION_API Random {
  public:
   explicit Random(std::initializer_list<uint64_t> key);
 
@@ -24,6 +26,6 @@ class Random {
 };
 
 /// 0 to count - 1 in an order drawn from `random`.
-std::vector<int64_t> permutation(int64_t count, Random random);
+TRANSLUTION_API std::vector<int64_t> permutation(int64_t count, Random random);
 
 }  // namespace translution

@@ -4,6 +4,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 Roles Roles::parse(const std::string& text) {
   Roles roles{false, false, false};
   if (text == "none") return roles;

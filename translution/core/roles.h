@@ -2,11 +2,13 @@
 
 #include <string>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// Which of query, key and value are computed with a matrix per offset. One value of this type
 /// replaces a class per subset.
-struct Roles {
+struct TRANSLUTION_API Roles {
   bool q = true;
   bool k = true;
   bool v = true;

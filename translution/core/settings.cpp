@@ -2,8 +2,12 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 template <typename Number>
@@ -37,19 +41,19 @@ std::optional<std::vector<int64_t>> to_numbers(const std::string& text) {
 
 }  // namespace
 
-int64_t Value::number() const {
+int64_t SettingValue::number() const {
   const auto number = to_number<int64_t>(text);
   require(number.has_value(), name, " wants a whole number, got '", text, "'");
   return *number;
 }
 
-int64_t Value::number(int64_t least, int64_t most) const {
+int64_t SettingValue::number(int64_t least, int64_t most) const {
   const int64_t value = number();
   require(least <= value && value <= most, name, " wants ", least, " to ", most, ", got ", value);
   return value;
 }
 
-double Value::real(double least, double most) const {
+double SettingValue::real(double least, double most) const {
   const auto number = to_number<double>(text);
   require(number && std::isfinite(*number), name, " wants a number, got '", text, "'");
   require(least <= *number && *number <= most, name, " wants ", least, " to ", most, ", got ",
@@ -57,26 +61,90 @@ double Value::real(double least, double most) const {
   return *number;
 }
 
-bool Value::on() const { return parse_name((name + " value").c_str(), kSwitch, text); }
+bool SettingValue::on() const { return parse_name((name + " value").c_str(), kSwitch, text); }
 
-std::vector<int64_t> Value::sides() const {
+std::vector<int64_t> SettingValue::sides() const {
   const auto sides = to_numbers(text);
   require(sides && sides->size() <= 2, name, " wants pixels such as 84 or 84x60, got '", text, "'");
   return {sides->front(), sides->back()};
 }
 
-std::vector<int64_t> Value::grid() const {
+std::vector<int64_t> SettingValue::grid() const {
   const auto sides = to_numbers(text);
   require(sides.has_value(), name, " wants sides such as 160, 7x7 or 4x7x7, got '", text, "'");
   return *sides;
 }
 
-std::vector<std::string> Value::words() const { return split(text, ','); }
+std::vector<std::string> SettingValue::words() const { return split(text, ','); }
+
+void SettingValue::check_listed(const std::vector<std::string>& names, size_t listed) const {
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(listed);
+  if (std::find(end, names.end(), text) == names.end()) return;
+  throw std::invalid_argument(join("unknown ", name.substr(name.find_first_not_of('-')), " '", text,
+                                   "'", name_hint(text, {names.begin(), end})));
+}
+
+std::string choices_text(const std::vector<std::string>& names) {
+  constexpr size_t kMostShown = 7;
+  if (names.size() > kMostShown) return "NAME";
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : "|") + name;
+  return text;
+}
 
 std::string number_text(double number) {
   char text[32];
   const auto result = std::to_chars(text, text + sizeof text, number);
   return {text, result.ptr};
 }
+
+namespace fields {
+
+Kind<int64_t> whole() {
+  using Limits = std::numeric_limits<int64_t>;
+  return whole(Limits::min(), Limits::max());
+}
+
+Kind<double> real(double least, double most) {
+  return {FieldType::real, "X", [=](const SettingValue& value) { return value.real(least, most); },
+          number_text};
+}
+
+Kind<double> real() {
+  using Limits = std::numeric_limits<double>;
+  return real(Limits::lowest(), Limits::max());
+}
+
+Kind<bool> on_off() {
+  return {FieldType::on_off, choices_text(kSwitch),
+          [](const SettingValue& value) { return value.on(); },
+          [](bool on) { return std::string(name_of(kSwitch, on)); }};
+}
+
+Kind<Roles> roles() {
+  return {FieldType::word, "qkv",
+          [](const SettingValue& value) { return Roles::parse(value.text); },
+          [](const Roles& roles) { return roles.str(); }};
+}
+
+Kind<std::vector<int64_t>> sides() {
+  return {FieldType::sides, "N|HxW", [](const SettingValue& value) { return value.sides(); },
+          times<std::vector<int64_t>>};
+}
+
+Kind<std::vector<int64_t>> grid() {
+  return {FieldType::sides, "N|NxN|NxNxN",
+          [](const SettingValue& value) {
+            return value.text.empty() ? std::vector<int64_t>() : value.grid();
+          },
+          times<std::vector<int64_t>>};
+}
+
+Kind<std::string> any_text(const char* wants) {
+  return {FieldType::word, wants, [](const SettingValue& value) { return value.text; },
+          [](const std::string& text) { return text; }};
+}
+
+}  // namespace fields
 
 }  // namespace translution

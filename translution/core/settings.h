@@ -9,14 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/names.h"
+#include "translution/core/roles.h"
 
 namespace translution {
 
 inline constexpr Named<bool> kSwitch[] = {{true, "on", ""}, {false, "off", ""}};
 
 /// What a setting is set to, as text. The name stands in front of every message.
-struct Value {
+struct TRANSLUTION_API SettingValue {
   std::string name, text;
 
   int64_t number() const;                             ///< a whole number
@@ -31,32 +33,155 @@ struct Value {
   Choice one_of(const Named<Choice> (&table)[count]) const {
     return parse_name(name.c_str() + name.find_first_not_of('-'), table, text);
   }
+  /// Refuses a text that is not one of the first `listed` names.
+  void check_listed(const std::vector<std::string>& names, size_t listed) const;
 };
 
-/// "static|dynamic|fresh": what a setting with these names wants.
+/// "static|dynamic|fresh": what a setting with these names expects; "NAME" for many.
+TRANSLUTION_API std::string choices_text(const std::vector<std::string>& names);
 template <typename Choice, size_t count>
-std::string choices(const Named<Choice> (&table)[count]) {
-  std::string text;
-  for (const auto& name : names_of(table)) text += (text.empty() ? "" : "|") + name;
-  return text;
+std::string choices_text(const Named<Choice> (&table)[count]) {
+  return choices_text(names_of(table));
 }
 
 /// The shortest text that reads back as the same number.
-std::string number_text(double number);
-inline std::string switch_text(bool on) { return name_of(kSwitch, on); }
+TRANSLUTION_API std::string number_text(double number);
 
-/// One field of an options struct with its name and its meaning: the command line, configuration
-/// files and checkpoints all go by the same table.
-template <typename Options>
-struct Setting {
-  const char* name;  ///< "image-size": an option has "--" in front, a file has it as it is
+// ------------------------------------------------------------------------------ kinds of fields
+
+/// The type of a value where values have types: in JSON and in Python.
+enum class FieldType { whole, real, on_off, word, sides };
+
+namespace fields {
+
+/// How the values of a field are read and written as text.
+template <typename T>
+struct Kind {
+  FieldType type;
+  std::string wants;  ///< for the help: "N", "on|off"
+  std::function<T(const SettingValue&)> read;
+  std::function<std::string(const T&)> text;  ///< empty: unset
+  std::vector<std::string> names = {};        ///< of a choice
+  size_t listed = names.size();  ///< so many are for users; programs may set the others
+  std::string unset = {};        ///< what counts by default, where that is no value
+};
+
+/// A whole number of that range.
+template <typename T = int64_t>
+Kind<T> whole(int64_t least, int64_t most = int64_t{1} << 40) {
+  return {FieldType::whole, "N",
+          [=](const SettingValue& value) { return static_cast<T>(value.number(least, most)); },
+          [](const T& number) { return std::to_string(number); }};
+}
+TRANSLUTION_API Kind<int64_t> whole();  ///< any
+TRANSLUTION_API Kind<double> real(double least, double most);
+TRANSLUTION_API Kind<double> real();  ///< any
+TRANSLUTION_API Kind<bool> on_off();
+TRANSLUTION_API Kind<Roles> roles();
+TRANSLUTION_API Kind<std::vector<int64_t>> sides();  ///< two sides, in pixels
+TRANSLUTION_API Kind<std::vector<int64_t>> grid();   ///< any number of sides
+TRANSLUTION_API Kind<std::string> any_text(const char* wants);
+
+/// One of the names of a table, of which users see the first `listed`.
+template <typename Choice, size_t count>
+Kind<Choice> one_of(const Named<Choice> (&table)[count], size_t listed = count) {
+  auto names = names_of(table);
+  const std::vector<std::string> shown(names.begin(), names.begin() + listed);
+  return {FieldType::word,
+          choices_text(shown),
+          [&table](const SettingValue& value) { return value.one_of(table); },
+          [&table](const Choice& choice) { return std::string(name_of(table, choice)); },
+          std::move(names),
+          listed};
+}
+
+/// A field that may be left unset; `unset` says in the help what counts then.
+template <typename T>
+Kind<std::optional<T>> unset_or(const char* unset, Kind<T> kind) {
+  return {kind.type,
+          kind.wants,
+          [read = kind.read](const SettingValue& value) { return std::optional<T>(read(value)); },
+          [text = kind.text](const std::optional<T>& value) {
+            return value ? text(*value) : std::string();
+          },
+          kind.names,
+          kind.listed,
+          unset};
+}
+
+}  // namespace fields
+
+// ------------------------------------------------------------------------------ tables of fields
+
+/// What does not depend on the struct that has the field.
+struct SettingInfo {
+  std::string name;  ///< "image-size": an option has "--" in front, a file has it as it is
+  FieldType type;
   std::string wants, help;
-  std::function<void(Options&, const Value&)> set;
-  std::function<std::string(const Options&)> get;  ///< empty text: left to the default
-  bool of_the_run = false;  ///< changes how a run goes, not what it learns; free when it goes on
-  std::string before = {};  ///< value where a checkpoint has no text of it: it is older, or `get`
-                            ///< gives none
-  bool (*concerns)(const Options&) = nullptr;  ///< other options do not have it; null: all
+  std::vector<std::string> names = {};  ///< as in fields::Kind
+  size_t listed = 0;
+  std::string unset = {};
+  bool only_changes = false;  ///< texts leave it out where it is as by default
+  bool of_the_run = false;    ///< does not affect the result; may change on resume
+  std::string before = {};    ///< value where a checkpoint has no text of it: it is older, or texts
+                              ///< leave it out
+};
+
+/// One field of an options struct with its name and its meaning. The command line, configuration
+/// files, checkpoints, JSON and the Python signatures all go by the same table.
+template <typename Options>
+struct Setting : SettingInfo {
+  std::function<void(Options&, const SettingValue&)> set;
+  std::function<std::string(const Options&)> text;  ///< empty: unset
+  bool (*concerns)(const Options&) = nullptr;       ///< other options do not have it; null: all
+
+  /// `field`: a pointer to the member, or a function from the options to it.
+  template <typename T, typename Field>
+  Setting(const char* name, Field field, const fields::Kind<T>& kind, const char* help)
+      : SettingInfo{name, kind.type, kind.wants, help, kind.names, kind.listed, kind.unset},
+        set([=](Options& o, const SettingValue& value) {
+          std::invoke(field, o) = kind.read(value);
+        }),
+        text([=](const Options& o) { return kind.text(std::invoke(field, o)); }) {}
+  /// The same for TORCH_ARG, which has a function of that name.
+  template <typename T>
+  Setting(const char* name, T& (Options::*field)(), const fields::Kind<T>& kind, const char* help)
+      : Setting(
+            name, [=](const Options& o) -> T& { return (const_cast<Options&>(o).*field)(); }, kind,
+            help) {}
+  /// A field of a part of the options.
+  template <typename Part, typename Field>
+  Setting(const Setting<Part>& inner, Field part)
+      : SettingInfo(inner),
+        set([=](Options& o, const SettingValue& value) { inner.set(std::invoke(part, o), value); }),
+        text([=](const Options& o) { return inner.text(std::invoke(part, o)); }) {}
+
+  Setting only_for(bool (*concerned)(const Options&)) const {
+    return with([=](Setting& s) { s.concerns = concerned; });
+  }
+  Setting free_on_resume() const {
+    return with([](Setting& s) { s.of_the_run = true; });
+  }
+  Setting left_out_by_default() const {
+    return with([](Setting& s) { s.only_changes = true; });
+  }
+  Setting unset_means(const char* what) const {
+    return with([=](Setting& s) { s.unset = what; });
+  }
+  Setting before_it(const char* value) const {
+    return with([=](Setting& s) { s.before = value; });
+  }
+  Setting with(const std::function<void(Setting&)>& change) const {
+    Setting changed = *this;
+    change(changed);
+    return changed;
+  }
+
+  bool is_for(const Options& options) const { return !concerns || concerns(options); }
+  /// The help with the default behind it.
+  std::string help_text() const {
+    return detail::join(help, " (", unset.empty() ? text(Options()) : unset, ")");
+  }
 };
 
 template <typename Options>
@@ -65,10 +190,31 @@ struct SettingGroup {
   std::vector<Setting<Options>> settings;
 };
 
+template <typename Options>
+using Settings = std::vector<SettingGroup<Options>>;
+
+/// The settings of a part, as settings of the whole.
+template <typename Options, typename Part, typename Field>
+Settings<Options> settings_of_part(const Settings<Part>& part_groups, Field part) {
+  Settings<Options> groups;
+  for (const auto& [title, settings] : part_groups) {
+    groups.push_back({title, {}});
+    for (const auto& setting : settings) groups.back().settings.emplace_back(setting, part);
+  }
+  return groups;
+}
+
+/// All groups of these tables.
+template <typename Options>
+Settings<Options> joined_settings(const std::vector<Settings<Options>>& tables) {
+  Settings<Options> all;
+  for (const auto& groups : tables) all.insert(all.end(), groups.begin(), groups.end());
+  return all;
+}
+
 /// The settings with these names.
 template <typename Options>
-std::vector<SettingGroup<Options>> settings_named(std::vector<SettingGroup<Options>> groups,
-                                                  const std::vector<std::string>& names) {
+Settings<Options> settings_named(Settings<Options> groups, const std::vector<std::string>& names) {
   const auto is_other = [&](const Setting<Options>& setting) {
     return std::find(names.begin(), names.end(), setting.name) == names.end();
   };
@@ -80,29 +226,30 @@ std::vector<SettingGroup<Options>> settings_named(std::vector<SettingGroup<Optio
 /// Names with texts, in order.
 using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
-enum class Which {
+enum class WhichSettings {
   all,      ///< settings that concern the options
   learned,  ///< of these, the ones that decide what is learned
   named,    ///< all that decide what is learned: names of trainings are made of them, so they stay
 };
 
 template <typename Options>
-SettingTexts texts_of(const std::vector<SettingGroup<Options>>& groups, const Options& options,
-                      Which which = Which::all) {
+SettingTexts texts_of(const Settings<Options>& groups, const Options& options,
+                      WhichSettings which = WhichSettings::all) {
   SettingTexts texts;
   for (const auto& group : groups)
     for (const auto& setting : group.settings) {
-      if (which != Which::all && setting.of_the_run) continue;
-      if (which != Which::named && setting.concerns && !setting.concerns(options)) continue;
-      auto text = setting.get(options);
-      if (!text.empty()) texts.emplace_back(setting.name, std::move(text));
+      if (which != WhichSettings::all && setting.of_the_run) continue;
+      if (which != WhichSettings::named && !setting.is_for(options)) continue;
+      auto text = setting.text(options);
+      if (text.empty() || (setting.only_changes && text == setting.text(Options()))) continue;
+      texts.emplace_back(setting.name, std::move(text));
     }
   return texts;
 }
 
 /// Values of settings that a checkpoint has no text of, where they are known.
 template <typename Options>
-std::map<std::string, std::string> texts_before(const std::vector<SettingGroup<Options>>& groups) {
+std::map<std::string, std::string> texts_before(const Settings<Options>& groups) {
   std::map<std::string, std::string> texts;
   for (const auto& group : groups)
     for (const auto& setting : group.settings)
@@ -110,16 +257,22 @@ std::map<std::string, std::string> texts_before(const std::vector<SettingGroup<O
   return texts;
 }
 
+/// Sets one field to what a user wrote.
+template <typename Options>
+void set_text(const Setting<Options>& setting, Options& options, const SettingValue& value) {
+  value.check_listed(setting.names, setting.listed);
+  setting.set(options, value);
+}
+
 /// Sets what `texts` has a value for; other names in it are left alone. Messages have `prefix` in
 /// front of the name: "--" for what comes from the command line.
 template <typename Options>
-void set_all(const std::vector<SettingGroup<Options>>& groups,
-             const std::map<std::string, std::string>& texts, Options& options,
-             const std::string& prefix = "") {
+void set_all(const Settings<Options>& groups, const std::map<std::string, std::string>& texts,
+             Options& options, const std::string& prefix = "") {
   for (const auto& group : groups)
     for (const auto& setting : group.settings)
       if (const auto found = texts.find(setting.name); found != texts.end())
-        setting.set(options, {prefix + setting.name, found->second});
+        set_text(setting, options, {prefix + setting.name, found->second});
 }
 
 }  // namespace translution

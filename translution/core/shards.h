@@ -7,6 +7,9 @@ namespace translution {
 /// A product of fewer rows takes about as long as one of so many, since it reads the whole matrix.
 constexpr int64_t kRowsOfAMatrix = 32;
 
+/// Encodings of fewer channels are never kept for backward: making them again costs little.
+constexpr int64_t kWideChannels = 64;
+
 /// The sizes of an attention that decide how its work is cut.
 struct SlotWork {
   int64_t tokens, pairs, slots;

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-namespace translution {
+namespace translution::detail {
 
 /// "116,164,138".
 inline std::string grouped(int64_t count) {
@@ -40,4 +40,4 @@ inline std::string in_flops(double flops) {
   return in_units(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"});
 }
 
-}  // namespace translution
+}  // namespace translution::detail

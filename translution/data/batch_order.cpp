@@ -7,6 +7,9 @@
 #include "translution/core/random.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr uint64_t kOrder = 0x0D3D;  // keeps these draws apart from others of the same seed

@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// Which samples a batch has. Whatever is random in it is drawn from the set's seed, the epoch and
@@ -27,13 +29,13 @@ struct BatchOrderOptions {
 };
 
 /// Training: shuffled, without an end, from a position on.
-BatchOrderOptions training_order(int64_t batch, uint64_t seed, int64_t epoch = 0,
-                                 int64_t index = 0);
+TRANSLUTION_API BatchOrderOptions training_order(int64_t batch, uint64_t seed, int64_t epoch = 0,
+                                                 int64_t index = 0);
 /// Evaluation: every sample once, in order.
-BatchOrderOptions evaluation_order(int64_t batch);
+TRANSLUTION_API BatchOrderOptions evaluation_order(int64_t batch);
 
 /// Which samples make which batch.
-class BatchOrder {
+class TRANSLUTION_API BatchOrder {
  public:
   BatchOrder(int64_t size, const BatchOrderOptions& options);
 

@@ -6,6 +6,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr int32_t kNone = -1;

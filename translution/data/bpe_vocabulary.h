@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// What GPT-2's byte-level BPE knows: the tokens, and which two neighbours become one.
@@ -29,7 +31,9 @@ struct BpeVocabulary {
 /// tokens per line), in which 256 printable characters stand for the bytes. Numbers have to be 0 to
 /// n-1 with n at most 65536, each byte a token, and each other token either made by a merge or
 /// special: <…>. Errors begin with the path.
-BpeVocabulary parse_bpe_vocabulary(std::string_view encoder, std::string_view merges,
-                                   const std::string& encoder_path, const std::string& merges_path);
+TRANSLUTION_API BpeVocabulary parse_bpe_vocabulary(std::string_view encoder,
+                                                   std::string_view merges,
+                                                   const std::string& encoder_path,
+                                                   const std::string& merges_path);
 
 }  // namespace translution

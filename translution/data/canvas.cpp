@@ -6,6 +6,9 @@
 #include "translution/core/random.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr uint64_t kPlace = 0x91ACE;  // keeps these draws apart from others of the same seed

@@ -7,6 +7,9 @@
 #include "translution/data/words.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t kMostNamed = 3;  // classes in a message

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/data/batch_order.h"
 
 namespace translution {
@@ -15,7 +16,7 @@ struct Batch {
   torch::Tensor target;  ///< int64 [B] or [B,n]; float [B,classes] where images are mixed
 };
 
-class Dataset {
+class TRANSLUTION_API Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;

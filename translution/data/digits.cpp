@@ -8,6 +8,9 @@
 #include "translution/data/digit_shapes.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr double kPi = 3.141592653589793;

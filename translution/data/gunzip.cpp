@@ -7,6 +7,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t kMostAtOnce = std::numeric_limits<uInt>::max();  // what zlib can count

@@ -7,6 +7,9 @@
 #include "translution/data/gunzip.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t kMostSizes = 4;

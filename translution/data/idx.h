@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// What an IDX file of bytes holds.
@@ -16,6 +18,6 @@ struct IdxArray {
 /// Reads IDX, plain or gzip, as `bytes` begin. Refuses another type than bytes, sizes whose product
 /// overflows or is not what the file holds, and gzip that is damaged, goes on behind its end, or
 /// announces far more than images can shrink. `name` begins the messages.
-IdxArray parse_idx(std::string_view bytes, const std::string& name);
+TRANSLUTION_API IdxArray parse_idx(std::string_view bytes, const std::string& name);
 
 }  // namespace translution

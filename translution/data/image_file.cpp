@@ -5,7 +5,6 @@
 #include <csetjmp>
 #include <cstdio>
 #include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
 #include <utility>
 
 // After <cstdio>, which the first needs.
@@ -18,6 +17,9 @@
 #include "translution/io/file.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kMostPixels = 100'000'000;
@@ -79,6 +81,8 @@ class JpegReader {
   ~JpegReader() { jpeg_destroy_decompress(&info_); }
 
   ImageSize read_header();
+  /// The TIFF structure; empty where there is none. Until `read`.
+  std::string_view exif() const;
   void read(int divisor, const Box& wanted, ImagePart& part);
 
  private:
@@ -162,7 +166,17 @@ void JpegReader::open() {
   jpeg_create_decompress(&info_);
   info_.progress = &progress_;
   jpeg_mem_src(&info_, as_unsigned(bytes_), bytes_.size());
+  jpeg_save_markers(&info_, JPEG_APP0 + 1, 0xFFFF);
   jpeg_read_header(&info_, TRUE);
+}
+
+std::string_view JpegReader::exif() const {
+  constexpr std::string_view kExifStart{"Exif\0\0", 6};
+  for (const auto* marker = info_.marker_list; marker != nullptr; marker = marker->next) {
+    const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
+    if (starts_with(data, kExifStart)) return data.substr(kExifStart.size());
+  }
+  return {};
 }
 
 void JpegReader::read(int divisor, const Box& wanted, ImagePart& part) {
@@ -239,15 +253,19 @@ int divisor_for(const ImageSize& full, const ImageSize& at_least) {
 }
 
 ImageSize jpeg_size(std::string_view bytes, const std::string& name) {
-  return JpegReader(bytes, name).read_header();
+  JpegReader reader(bytes, name);
+  const ImageSize stored = reader.read_header();
+  return orientation_of(reader.exif()).size(stored);
 }
 
 void decode_jpeg(std::string_view bytes, const std::string& name, const ImageSize& at_least,
-                 const Box& wanted, const Orientation& orientation, ImagePart& part) {
+                 const Box& wanted, ImagePart& part) {
   JpegReader reader(bytes, name);
   const ImageSize full = reader.read_header();
+  const Orientation orientation = orientation_of(reader.exif());
   reader.read(divisor_for(full, orientation.size(at_least)), orientation.stored_box(wanted, full),
               part);
+  orientation.apply(part);
 }
 
 // --- PNG
@@ -257,19 +275,21 @@ uint32_t big_endian(std::string_view bytes, size_t at) {
   return uint32_t{b[0]} << 24 | uint32_t{b[1]} << 16 | uint32_t{b[2]} << 8 | b[3];
 }
 
-ImageSize png_size(std::string_view bytes, const std::string& name) {
+ImageSize stored_png_size(std::string_view bytes, const std::string& name) {
   // Behind the 8 bytes of the start: length 13, "IHDR", cols, rows, 5 more bytes, checksum.
   ensure(bytes.size() >= 33 && big_endian(bytes, 8) == 13 && bytes.substr(12, 4) == "IHDR", name,
          ": is no whole PNG image: it does not begin with a header");
   return checked_size(big_endian(bytes, 20), big_endian(bytes, 16), bytes.size(), name);
 }
 
-// The chunks that make the RGB picture, every checksum verified. Without the others there is no
-// alpha, no text that unpacks to gigabytes, and no colour profile for libpng to complain about on
-// the standard error stream.
-std::string picture_chunks(std::string_view bytes, const std::string& name) {
+struct PngChunk {
+  size_t at;  ///< in the file
+  std::string_view type, data, whole;
+};
+
+template <typename Visit>
+void for_each_chunk(std::string_view bytes, const std::string& name, const Visit& visit) {
   constexpr size_t kFrame = 12;  // length, type and checksum
-  std::string kept(kPngStart);
   size_t at = kPngStart.size();
   for (std::string_view type; type != "IEND";) {
     ensure(bytes.size() - at >= kFrame, name,
@@ -278,13 +298,36 @@ std::string picture_chunks(std::string_view bytes, const std::string& name) {
     ensure(length <= bytes.size() - at - kFrame, name, ": is no whole PNG image: a chunk of ",
            length, " bytes begins at byte ", at, " of ", bytes.size());
     type = bytes.substr(at + 4, 4);
-    const uint32_t sum = crc32(0, as_unsigned(bytes) + at + 4, length + 4);
-    ensure(sum == big_endian(bytes, at + 8 + length), name,
-           ": is damaged: the checksum of the chunk at byte ", at, " differs");
-    if (type == "IHDR" || type == "PLTE" || type == "IDAT" || type == "IEND")
-      kept += bytes.substr(at, length + kFrame);
+    visit(PngChunk{at, type, bytes.substr(at + 8, length), bytes.substr(at, length + kFrame)});
     at += length + kFrame;
   }
+}
+
+Orientation png_orientation(std::string_view bytes, const std::string& name) {
+  std::string_view exif;
+  for_each_chunk(bytes, name, [&](const PngChunk& chunk) {
+    if (chunk.type == "eXIf" && exif.empty()) exif = chunk.data;
+  });
+  return orientation_of(exif);
+}
+
+ImageSize png_size(std::string_view bytes, const std::string& name) {
+  const ImageSize stored = stored_png_size(bytes, name);
+  return png_orientation(bytes, name).size(stored);
+}
+
+// The chunks that make the RGB picture, every checksum verified. Without the others there is no
+// alpha, no text that unpacks to gigabytes, and no colour profile for libpng to complain about on
+// the standard error stream.
+std::string picture_chunks(std::string_view bytes, const std::string& name) {
+  std::string kept(kPngStart);
+  for_each_chunk(bytes, name, [&](const PngChunk& chunk) {
+    const uint32_t sum = crc32(0, as_unsigned(chunk.type), 4 + chunk.data.size());
+    ensure(sum == big_endian(chunk.whole, chunk.whole.size() - 4), name,
+           ": is damaged: the checksum of the chunk at byte ", chunk.at, " differs");
+    for (const char* type : {"IHDR", "PLTE", "IDAT", "IEND"})
+      if (chunk.type == type) kept += chunk.whole;
+  });
   return kept;
 }
 
@@ -298,14 +341,16 @@ cv::Mat decode_with_opencv(const std::string& png, const std::string& name) {
 }
 
 void decode_png(std::string_view bytes, const std::string& name, ImagePart& part) {
-  const ImageSize size = png_size(bytes, name);
+  const ImageSize size = stored_png_size(bytes, name);
   const cv::Mat decoded = decode_with_opencv(picture_chunks(bytes, name), name);
   ensure(decoded.rows == size.rows && decoded.cols == size.cols && decoded.type() == CV_8UC3, name,
          ": is no whole PNG image: its pixels cannot be unpacked");
   part.whole = size, part.top = part.left = 0;
   resize(part.image, size);
   cv::Mat rgb(size.rows, size.cols, CV_8UC3, part.image.pixels.data());
-  cv::cvtColor(decoded, rgb, cv::COLOR_BGR2RGB);
+  const int swapped[] = {0, 2, 1, 1, 2, 0};  // cvtColor would do this in threads of its own
+  cv::mixChannels(&decoded, 1, &rgb, 1, swapped, 3);
+  png_orientation(bytes, name).apply(part);
 }
 
 [[noreturn]] void refuse(std::string_view bytes, const std::string& name) {
@@ -313,28 +358,22 @@ void decode_png(std::string_view bytes, const std::string& name, ImagePart& part
                                 " bytes without the start of either)"));
 }
 
-ImageSize stored_size(std::string_view bytes, const std::string& name) {
+}  // namespace
+
+ImageSize image_size(std::string_view bytes, const std::string& name) {
   if (starts_with(bytes, kJpegStart)) return jpeg_size(bytes, name);
   if (starts_with(bytes, kPngStart)) return png_size(bytes, name);
   refuse(bytes, name);
 }
 
-}  // namespace
-
-ImageSize image_size(std::string_view bytes, const std::string& name) {
-  return orientation_in(bytes).size(stored_size(bytes, name));
-}
-
 void decode_part(std::string_view bytes, const std::string& name, ImageSize at_least,
                  const Box& wanted, ImagePart& part) {
-  const Orientation orientation = orientation_in(bytes);
   if (starts_with(bytes, kJpegStart))
-    decode_jpeg(bytes, name, at_least, wanted, orientation, part);
+    decode_jpeg(bytes, name, at_least, wanted, part);
   else if (starts_with(bytes, kPngStart))
     decode_png(bytes, name, part);
   else
     refuse(bytes, name);
-  orientation.apply(part);
 }
 
 RgbImage decode_image(std::string_view bytes, const std::string& name, ImageSize at_least) {

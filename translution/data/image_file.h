@@ -1,21 +1,15 @@
 #pragma once
 
-#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "translution/io/image.h"
 
 namespace translution {
 
 struct ImageSize {
   int rows = 0, cols = 0;
-};
-
-/// Red, green and blue, 8 bits each.
-struct RgbImage {
-  int rows = 0, cols = 0;
-  std::vector<uint8_t> pixels;  ///< [rows,cols,3]
 };
 
 /// The size of a JPEG or PNG picture as it is shown, read from its header alone. What the bytes are

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <opencv2/core/utility.hpp>
 
 #include "translution/core/error.h"
 #include "translution/data/augment.h"
@@ -12,6 +11,9 @@
 #include "translution/ops/large.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,7 +112,6 @@ ImageFolderDataset::ImageFolderDataset(const std::string& folder, const ImageFol
     : folder_(folder), options_(options) {
   require(options.image_size >= 1 && options.image_size <= 4096,
           "image_size: wanted 1 to 4096, got ", options.image_size);
-  cv::setNumThreads(0);  // the workers are the threads
   ensure(is_folder(folder), folder,
          ": is no folder; wanted one folder per class in it, with .jpg or .png images");
   classes_ = names_in(folder, is_folder);

@@ -1,7 +1,5 @@
 #include "translution/data/labelled_images.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -11,8 +9,12 @@
 #include "translution/core/random.h"
 #include "translution/data/digits.h"
 #include "translution/io/file.h"
+#include "translution/ops/parallel.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr uint64_t kDrawDigit = 0xD1617;  // keeps these draws apart from others of the same seed
@@ -51,7 +53,7 @@ LabelledImages make_digits(int64_t count, uint64_t seed) {
                         torch::empty({count}, torch::kInt64)};
   uint8_t* pixels = digits.pixels.data_ptr<uint8_t>();
   int64_t* labels = digits.labels.data_ptr<int64_t>();
-  at::parallel_for(0, count, 64, [&](int64_t begin, int64_t end) {
+  parallel_ranges(count, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Random random({seed, kDrawDigit, static_cast<uint64_t>(i)});
       labels[i] = random.below(10);

@@ -1,24 +1,17 @@
 #include "translution/data/loader.h"
 
-#include <ATen/Parallel.h>
-#include <omp.h>
-
 #include <utility>
 
 #include "translution/core/error.h"
+#include "translution/ops/parallel.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kMostWorkers = 1024, kMostPrefetch = 1 << 16;
-
-// The cores belong to the training step, so Torch's loops stay on this thread here. OpenMP keeps
-// the number per thread, at::set_num_threads would change it for all; Torch sets it at a thread's
-// first use, so that must come before.
-void use_one_thread() {
-  at::get_num_threads();
-  omp_set_num_threads(1);
-}
 
 }  // namespace
 
@@ -71,7 +64,7 @@ void Loader::load_into(Slot& slot) const {
 }
 
 void Loader::work() {
-  use_one_thread();
+  const OneThread alone;  // the cores belong to the training step
   std::unique_lock lock(mutex_);
   while (true) {
     work_to_do_.wait(lock, [&] { return stop_ || taken_ < planned_; });

@@ -6,6 +6,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // Marsaglia and Tsang's method: a cubed normal number, accepted nearly always. Below 1 the

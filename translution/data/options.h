@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/names.h"
 
 namespace translution {
@@ -34,7 +35,7 @@ inline constexpr Named<DataKind> kDataKinds[] = {
 };
 
 /// The kind that "mnist:DIR" names. An unknown one: one line with the nearest known one.
-DataKind kind_of(const std::string& data);
+TRANSLUTION_API DataKind kind_of(const std::string& data);
 
 /// How images of a folder are changed for training.
 enum class Augment { none, light, full };
@@ -62,6 +63,6 @@ struct DataOptions {
 };
 
 /// Do the images lie on a canvas, at rest or moved?
-bool on_canvas(const DataOptions& options);
+TRANSLUTION_API bool on_canvas(const DataOptions& options);
 
 }  // namespace translution

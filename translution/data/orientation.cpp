@@ -7,9 +7,6 @@
 namespace translution {
 namespace {
 
-constexpr std::string_view kJpegBegin = "\xFF\xD8", kPngBegin = "\x89PNG\r\n\x1A\n";
-constexpr std::string_view kExifBegin{"Exif\0\0", 6};
-
 // Unsigned numbers in bytes. What lies beyond the end is 0.
 class ExifNumbers {
  public:
@@ -30,36 +27,6 @@ class ExifNumbers {
   const std::string_view bytes_;
   const bool little_;
 };
-
-// The TIFF structure of EXIF; empty where a file has none.
-std::string_view exif_in_jpeg(std::string_view file) {
-  constexpr uint64_t kApplication1 = 0xFFE1, kScan = 0xFFDA, kEnd = 0xFFD9;
-  const ExifNumbers numbers(file, /*little_endian=*/false);
-  for (uint64_t at = kJpegBegin.size(); at + 4 <= file.size();) {
-    const uint64_t marker = numbers.two(at), length = numbers.two(at + 2);
-    if (marker == 0xFFFF) {  // a byte that fills up
-      ++at;
-      continue;
-    }
-    if (marker < 0xFF00 || marker == kScan || marker == kEnd || length < 2) break;
-    const auto body = file.substr(at + 4).substr(0, length - 2);
-    if (marker == kApplication1 && body.substr(0, kExifBegin.size()) == kExifBegin)
-      return body.substr(kExifBegin.size());
-    at += 2 + length;
-  }
-  return {};
-}
-
-std::string_view exif_in_png(std::string_view file) {
-  constexpr uint64_t kFrame = 12;  // length, type and checksum
-  const ExifNumbers numbers(file, /*little_endian=*/false);
-  for (uint64_t at = kPngBegin.size(); at + kFrame <= file.size();) {
-    const uint64_t length = numbers.four(at);
-    if (file.substr(at + 4, 4) == "eXIf") return file.substr(at + 8).substr(0, length);
-    at += kFrame + length;
-  }
-  return {};
-}
 
 // 1 to 8; 0 where there is none.
 uint64_t orientation_number(std::string_view tiff) {
@@ -112,7 +79,7 @@ void Orientation::apply(ImagePart& part) const {
 
 // EXIF numbers the corner of what is shown in which the first stored pixel lies, and whether the
 // first stored row is a row or a column of it.
-Orientation orientation_in(std::string_view file) {
+Orientation orientation_of(std::string_view exif) {
   constexpr Orientation kOrientations[] = {
       {},                    // 1: top left
       {false, false, true},  // 2: top right
@@ -122,8 +89,7 @@ Orientation orientation_in(std::string_view file) {
       {true, true, false},   // 6: the right column
       {true, true, true},    // 7: the right column, from below
       {true, false, true}};  // 8: the left column, from below
-  const bool png = file.substr(0, kPngBegin.size()) == kPngBegin;
-  const uint64_t number = orientation_number(png ? exif_in_png(file) : exif_in_jpeg(file));
+  const uint64_t number = orientation_number(exif);
   return 1 <= number && number <= 8 ? kOrientations[number - 1] : Orientation{};
 }
 

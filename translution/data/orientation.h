@@ -20,8 +20,8 @@ struct Orientation {
   void apply(ImagePart& part) const;
 };
 
-/// What EXIF says in a JPEG or PNG file: that the camera was held upright or not. As stored where
-/// it says nothing, or nothing that can be understood.
-Orientation orientation_in(std::string_view file);
+/// What EXIF, a TIFF structure, says about how the camera was held. As stored where it says
+/// nothing, or nothing that can be understood.
+Orientation orientation_of(std::string_view exif);
 
 }  // namespace translution

@@ -15,6 +15,8 @@ using Table = std::array<uint8_t, 256>;
 using Histogram = std::array<int64_t, 256>;
 
 const cv::Scalar kMeanColour(124, 116, 104);
+// Of more pixels OpenCV warps parts in threads of its own; ours are those of the loader.
+constexpr int kSerialPixels = 1 << 16;
 
 // The same memory, as OpenCV sees it.
 cv::Mat view(RgbImage& image) { return {image.rows, image.cols, CV_8UC3, image.pixels.data()}; }
@@ -87,13 +89,16 @@ void translate(RgbImage& image, int right, int down) {
 // `forward` maps a place (x, y) of the picture to its new place, both from the middle.
 void warp(RgbImage& image, const cv::Matx22d& forward) {
   const double x = (image.cols - 1) / 2.0, y = (image.rows - 1) / 2.0;
-  const cv::Matx23d affine(forward(0, 0), forward(0, 1),
-                           x - forward(0, 0) * x - forward(0, 1) * y,  //
-                           forward(1, 0), forward(1, 1), y - forward(1, 0) * x - forward(1, 1) * y);
+  cv::Matx23d affine(forward(0, 0), forward(0, 1), x - forward(0, 0) * x - forward(0, 1) * y,  //
+                     forward(1, 0), forward(1, 1), y - forward(1, 0) * x - forward(1, 1) * y);
   RgbImage moved{image.rows, image.cols, std::vector<uint8_t>(image.pixels.size())};
-  cv::Mat to = view(moved);
-  cv::warpAffine(view(image), to, affine, to.size(), cv::INTER_LINEAR, cv::BORDER_CONSTANT,
-                 kMeanColour);
+  const int rows = std::max(1, kSerialPixels / image.cols);
+  for (int row = 0; row < image.rows; row += rows) {
+    cv::Mat to = view(moved).rowRange(row, std::min(image.rows, row + rows));
+    cv::warpAffine(view(image), to, affine, to.size(), cv::INTER_LINEAR, cv::BORDER_CONSTANT,
+                   kMeanColour);
+    affine(1, 2) -= rows;
+  }
   image = std::move(moved);
 }
 

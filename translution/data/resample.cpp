@@ -8,6 +8,9 @@
 #include "translution/data/wide.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // What each pixel of the result takes from the source along one axis: `count` neighbours from

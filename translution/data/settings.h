@@ -1,10 +1,11 @@
 #pragma once
 
+#include "translution/core/export.h"
 #include "translution/core/settings.h"
 #include "translution/data/options.h"
 
 namespace translution {
 
-const std::vector<SettingGroup<DataOptions>>& data_settings();
+TRANSLUTION_API const Settings<DataOptions>& data_settings();
 
 }  // namespace translution

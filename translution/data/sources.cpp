@@ -13,6 +13,9 @@
 #include "translution/data/tokens.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kAllDigits = 60000, kMostDigits = 1000000;

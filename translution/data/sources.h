@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/data/dataset.h"
 #include "translution/data/options.h"
 
@@ -33,6 +34,6 @@ struct DataSource {
 /// of that (1000 to 10000) for evaluation; no digit is in both. Text and image folders have one
 /// evaluation set, "val"; images are augmented for training, as `augment` says, and never for
 /// evaluation.
-DataSource open_data(const DataOptions& options);
+TRANSLUTION_API DataSource open_data(const DataOptions& options);
 
 }  // namespace translution

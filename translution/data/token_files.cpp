@@ -9,6 +9,9 @@
 #include "translution/io/file.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/data/tokenizer.h"
 
 namespace translution {
@@ -13,7 +14,7 @@ namespace translution {
 /// A directory of tokens is nanoGPT's: `train.bin` and `val.bin`, 16 bits for each token, the lower
 /// byte first. Ours also have `meta.json`, and the files of the tokenizer if it has any, so that
 /// they are complete in themselves.
-struct TokenMeta {
+struct TRANSLUTION_API TokenMeta {
   std::string tokenizer = "gpt2";
   int64_t vocabulary = 50257;
   /// Tokens in the two files; absent where there is no meta.json, and the above is assumed.
@@ -25,20 +26,21 @@ struct TokenMeta {
 };
 
 /// Errors begin with the path.
-TokenMeta parse_token_meta(std::string_view json, const std::string& path);
+TRANSLUTION_API TokenMeta parse_token_meta(std::string_view json, const std::string& path);
 /// What meta.json of the directory says; where there is none, what nanoGPT's directories have.
-TokenMeta read_token_meta(const std::string& directory);
+TRANSLUTION_API TokenMeta read_token_meta(const std::string& directory);
 /// The tokenizer that made the tokens.
-Tokenizer read_tokenizer(const std::string& directory);
+TRANSLUTION_API Tokenizer read_tokenizer(const std::string& directory);
 
 /// Makes the directory where it is missing and writes train.bin, val.bin and meta.json; also copies
 /// the tokenizer's files from `bpe`, for gpt2. Each file is whole or the old one.
-void write_token_directory(const std::string& directory, const Tokenizer& tokenizer,
-                           const std::string& bpe, const std::vector<int32_t>& train,
-                           const std::vector<int32_t>& val);
+TRANSLUTION_API void write_token_directory(const std::string& directory, const Tokenizer& tokenizer,
+                                           const std::string& bpe,
+                                           const std::vector<int32_t>& train,
+                                           const std::vector<int32_t>& val);
 
 /// The bytes of a token file, seen as tokens; checks them when they are read.
-class TokenView {
+class TRANSLUTION_API TokenView {
  public:
   /// `path` is for messages; the bytes have to stay.
   TokenView(std::string_view bytes, std::string path, int64_t vocabulary);

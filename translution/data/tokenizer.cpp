@@ -9,6 +9,9 @@
 #include "translution/io/file.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kBytes = 256;

@@ -5,13 +5,14 @@
 #include <string_view>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/data/bpe_vocabulary.h"
 
 namespace translution {
 
 /// Text to tokens and back. Any bytes go in, and the same bytes come back. Copies share what they
 /// know, and many threads may use one.
-class Tokenizer {
+class TRANSLUTION_API Tokenizer {
  public:
   /// A token per byte, 256 in all; called "bytes".
   static Tokenizer bytes();

@@ -7,6 +7,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 extern const char* const embedded_op;  // docs/op.md
 
 namespace {

@@ -9,6 +9,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // JavaScript's \s: that of PCRE2 has U+0085 and U+180E, and has not U+FEFF.

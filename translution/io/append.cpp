@@ -10,9 +10,10 @@
 
 namespace translution {
 
-AppendFile::AppendFile(std::string path, Existing existing) : path_(std::move(path)) {
-  const int discard = existing == Existing::discard ? O_TRUNC : 0;
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | discard, 0666);
+using namespace detail;
+
+AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   ensure(fd_ >= 0, path_, ": cannot be opened for writing: ", std::strerror(errno));
 }
 

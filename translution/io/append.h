@@ -9,13 +9,12 @@ namespace translution {
 /// power cut. Every failure is one line with the path and the reason.
 class AppendFile {
  public:
-  enum class Existing { keep, discard };
-
-  explicit AppendFile(std::string path, Existing existing = Existing::keep);
+  explicit AppendFile(std::string path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
+  const std::string& path() const { return path_; }
   void write(std::string_view bytes);
   void sync();
 

@@ -9,6 +9,9 @@
 #include "translution/io/disk.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr int kMostLinks = 40;  // as many as Linux follows

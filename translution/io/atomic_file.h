@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// A file that is never half-written: the bytes go to another file in the same directory, which
@@ -10,7 +12,7 @@ namespace translution {
 /// remains. Symbolic links are followed, and a file that is replaced keeps its mode. A device, pipe
 /// or socket is never replaced: the bytes are written to it as they come. An error is one line with
 /// the path, the reason and what to do.
-class AtomicFile {
+class TRANSLUTION_API AtomicFile {
  public:
   explicit AtomicFile(std::string path);
   ~AtomicFile();
@@ -31,6 +33,6 @@ class AtomicFile {
   int fd_ = -1;
 };
 
-void write_file_atomically(const std::string& path, std::string_view bytes);
+TRANSLUTION_API void write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace translution

@@ -3,12 +3,14 @@
 #include <string>
 #include <string_view>
 
+#include "translution/core/export.h"
+
 struct XXH3_state_s;
 
 namespace translution {
 
 /// XXH3 of 128 bits over bytes that come in pieces. Finds damage; it is no signature.
-class Checksum {
+class TRANSLUTION_API Checksum {
  public:
   static constexpr size_t kDigits = 32;
 
@@ -24,7 +26,7 @@ class Checksum {
   XXH3_state_s* state_;
 };
 
-std::string checksum_of(std::string_view bytes);
-std::string checksum_of_file(const std::string& path);
+TRANSLUTION_API std::string checksum_of(std::string_view bytes);
+TRANSLUTION_API std::string checksum_of_file(const std::string& path);
 
 }  // namespace translution

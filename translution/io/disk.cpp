@@ -6,15 +6,16 @@
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "translution/core/error.h"
-#include "translution/io/write_fault.h"
 
 namespace translution::disk {
+
+using namespace detail;
+
 namespace {
 
 const char* advice(int error) {
@@ -41,31 +42,13 @@ void check(bool done, const std::string& path, const char* what) {
   throw std::runtime_error(join(path, ": cannot be ", what, ": ", strerror(error), advice(error)));
 }
 
-// The result of the call, or of the fault in its place; repeated while signals interrupt it.
+// The result of the call, repeated while signals interrupt it.
 template <typename Call>
-int attempt(const Call& call) {
+auto attempt(const Call& call) {
   for (;;) {
-    const Fault fault = next_fault();
-    if (fault == Fault::kill) raise(SIGKILL);
-    const bool works = fault == Fault::none || fault == Fault::cut;
-    const int result = works ? call() : -1;
-    if (!works) errno = fault == Fault::interrupt ? EINTR : ENOSPC;
+    const auto result = call();
     if (result >= 0 || errno != EINTR) return result;
   }
-}
-
-ssize_t write_some(int fd, std::string_view bytes) {
-  const Fault fault = next_fault();
-  if (fault == Fault::enospc || fault == Fault::interrupt) {
-    errno = fault == Fault::enospc ? ENOSPC : EINTR;
-    return -1;
-  }
-  if (fault == Fault::none) return ::write(fd, bytes.data(), bytes.size());
-  const ssize_t count = ::write(fd, bytes.data(), (bytes.size() + 1) / 2);
-  if (fault == Fault::kill) raise(SIGKILL);
-  if (fault == Fault::cut) return count;
-  errno = ENOSPC;
-  return -1;
 }
 
 }  // namespace
@@ -89,9 +72,9 @@ void set_mode(int fd, mode_t mode) {
 
 void write(int fd, std::string_view bytes, const std::string& shown) {
   while (!bytes.empty()) {
-    const ssize_t count = write_some(fd, bytes);
-    check(count >= 0 || errno == EINTR, shown, "written");
-    if (count > 0) bytes.remove_prefix(count);
+    const ssize_t count = attempt([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    check(count >= 0, shown, "written");
+    bytes.remove_prefix(count);
   }
 }
 

@@ -6,8 +6,8 @@
 #include <string_view>
 
 /// The system calls that change the disk. Each throws one line with the path, the reason and what
-/// to do, unless it succeeds; an interrupted or partial call goes on. Tests can let each of them
-/// fail (write_fault.h). `shown` is the path of the message, where the file has another for now.
+/// to do, unless it succeeds; an interrupted or partial call goes on. `shown` is the path of the
+/// message, where the file has another for now.
 namespace translution::disk {
 
 /// Opens a new file for writing; -1 if there is one of that name.

@@ -13,6 +13,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 InputFile::InputFile(const std::string& path)
     // Not blocking, since a pipe without a writer would never open; no difference for files.
     : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {

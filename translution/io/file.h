@@ -4,11 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// A regular file, read from its beginning on. One line with the path and the reason where that
 /// fails.
-class InputFile {
+class TRANSLUTION_API InputFile {
  public:
   explicit InputFile(const std::string& path);
   ~InputFile();
@@ -28,13 +30,13 @@ class InputFile {
 
 /// The bytes of the file; one line with the path and the reason where it cannot be read, or where
 /// it holds more than `most` bytes.
-std::string read_file(const std::string& path, int64_t most = int64_t{1} << 32);
+TRANSLUTION_API std::string read_file(const std::string& path, int64_t most = int64_t{1} << 32);
 
 /// Makes the directory and those above it that do not exist.
-void make_directories(const std::string& path);
+TRANSLUTION_API void make_directories(const std::string& path);
 
 /// A file seen as memory; only what is looked at is read.
-class MappedFile {
+class TRANSLUTION_API MappedFile {
  public:
   explicit MappedFile(const std::string& path);
   ~MappedFile();

@@ -10,6 +10,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // Who holds the lock, by the number it left in the file.

@@ -11,16 +11,20 @@
 #include "translution/io/file.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
-constexpr std::pair<Dtype, torch::ScalarType> kScalarTypes[] = {
-    {Dtype::f64, torch::kDouble},    {Dtype::f32, torch::kFloat}, {Dtype::f16, torch::kHalf},
-    {Dtype::bf16, torch::kBFloat16}, {Dtype::i64, torch::kLong},  {Dtype::i32, torch::kInt},
-    {Dtype::i16, torch::kShort},     {Dtype::i8, torch::kChar},   {Dtype::u8, torch::kByte},
-    {Dtype::boolean, torch::kBool},
+constexpr std::pair<SafetensorsType, torch::ScalarType> kScalarTypes[] = {
+    {SafetensorsType::f64, torch::kDouble}, {SafetensorsType::f32, torch::kFloat},
+    {SafetensorsType::f16, torch::kHalf},   {SafetensorsType::bf16, torch::kBFloat16},
+    {SafetensorsType::i64, torch::kLong},   {SafetensorsType::i32, torch::kInt},
+    {SafetensorsType::i16, torch::kShort},  {SafetensorsType::i8, torch::kChar},
+    {SafetensorsType::u8, torch::kByte},    {SafetensorsType::boolean, torch::kBool},
 };
 
-torch::ScalarType to_scalar_type(Dtype dtype) {
+torch::ScalarType to_scalar_type(SafetensorsType dtype) {
   for (const auto& [ours, theirs] : kScalarTypes)
     if (ours == dtype) return theirs;
   throw std::logic_error("a dtype is missing in kScalarTypes");
@@ -87,7 +91,7 @@ Safetensors load_safetensors(const std::string& path, const TensorConversion& co
   Safetensors result{{}, header.metadata};
   for (const auto& entry : header.entries) {  // in the order of the file
     const auto tensor = read_tensor(file, entry);
-    ensure(entry.dtype != Dtype::boolean || holds_bools(tensor), path, ": tensor ",
+    ensure(entry.dtype != SafetensorsType::boolean || holds_bools(tensor), path, ": tensor ",
            in_quotes(entry.name), " is BOOL and holds a byte other than 0 and 1");
     result.tensors.emplace(entry.name, convert ? convert(entry.name, tensor) : tensor);
   }

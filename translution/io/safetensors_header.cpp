@@ -9,6 +9,9 @@
 #include "translution/io/strict_json.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Json = nlohmann::json;
@@ -35,7 +38,7 @@ std::vector<int64_t> parse_counts(const Json& fields, const char* what) {
   return counts;
 }
 
-Dtype parse_dtype(const Json& fields) {
+SafetensorsType parse_dtype(const Json& fields) {
   ensure(fields.contains("dtype") && fields["dtype"].is_string(), "wanted a string dtype");
   const auto& name = fields["dtype"].get_ref<const std::string&>();
   for (const auto& entry : kDtypes)
@@ -101,17 +104,17 @@ Json to_json(const SafetensorsEntry& entry) {
 
 }  // namespace
 
-int64_t byte_size(Dtype dtype) {
+int64_t byte_size(SafetensorsType dtype) {
   switch (dtype) {
-    case Dtype::f64:
-    case Dtype::i64:
+    case SafetensorsType::f64:
+    case SafetensorsType::i64:
       return 8;
-    case Dtype::f32:
-    case Dtype::i32:
+    case SafetensorsType::f32:
+    case SafetensorsType::i32:
       return 4;
-    case Dtype::f16:
-    case Dtype::bf16:
-    case Dtype::i16:
+    case SafetensorsType::f16:
+    case SafetensorsType::bf16:
+    case SafetensorsType::i16:
       return 2;
     default:
       return 1;

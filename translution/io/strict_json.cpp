@@ -9,6 +9,9 @@
 #include "translution/core/message.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Json = nlohmann::json;

@@ -6,6 +6,9 @@
 #include "translution/core/names.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kSubsets[] = {"q", "k", "v", "qk", "qv", "kv", "qkv"};

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/models/options.h"
 
 namespace translution {
@@ -17,24 +18,24 @@ namespace translution {
 ///   lor_rope                      low-rank relative values, rotary queries and keys
 ///   rope                          relative values; their code prepares a rotation of queries and
 ///                                 keys and never applies it, so this computes what `v` does
-std::vector<std::string> authors_families();
+TRANSLUTION_API std::vector<std::string> authors_families();
 
 /// The position of a layer of that family. Unknown: one line with the nearest known name.
-Position authors_position(const std::string& family);
+TRANSLUTION_API Position authors_position(const std::string& family);
 
 /// Gives the model the family's position, and what else their code has with it: whether places are
 /// added to the input, rotary layers as the rest of a hybrid, and how weights start.
-void set_authors_family(ModelOptions& model, const std::string& family);
+TRANSLUTION_API void set_authors_family(ModelOptions& model, const std::string& family);
 
 /// "former_tiny" … "lor_rope_large": each family with each of their five sizes.
-std::vector<std::string> authors_model_names();
+TRANSLUTION_API std::vector<std::string> authors_model_names();
 
 /// The model of such a name. Behind it may stand a patch size, as in "lor_qkv_tiny/56", or, for
 /// their language model, a length: "lor_kv_tiny-256". Without either it is their image model with
 /// patches of 16. The options they leave at a default have that: 16 relative channels per head.
-ModelOptions authors_model(const std::string& name);
+TRANSLUTION_API ModelOptions authors_model(const std::string& name);
 
 /// Does the name begin as one of theirs?
-bool is_authors_model(const std::string& name);
+TRANSLUTION_API bool is_authors_model(const std::string& name);
 
 }  // namespace translution

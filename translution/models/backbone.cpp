@@ -4,15 +4,16 @@
 
 namespace translution {
 
-BackboneImpl::BackboneImpl(const ModelOptions& options) {
+BackboneImpl::BackboneImpl(const ModelOptions& options, const at::Generator& generator) {
   const auto& a = options.architecture;
   register_module("blocks", blocks);
   for (int64_t layer = 0; layer < a.depth; ++layer)
-    blocks->push_back(Block(options.attention(layer), a.mlp_dim, options.block_style()));
+    blocks->push_back(Block(options.attention(layer), a.mlp_dim, options.block_style(), generator));
   norm = register_module("norm", make_norm(a.dim, options.norm_eps));
 }
 
-torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows) {
+torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows,
+                                    const at::Generator& generator) {
   const auto call_between = [this](const torch::Tensor& y) {
     if (!between_blocks) return;
     between_blocks();
@@ -22,7 +23,7 @@ torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows) 
   call_between(x);
   for (size_t layer = 0; layer < blocks->size(); ++layer) {
     const bool last = layer + 1 == blocks->size();
-    x = blocks->at<BlockImpl>(layer).forward(x, last ? rows : torch::Tensor());
+    x = blocks->at<BlockImpl>(layer).forward(x, last ? rows : torch::Tensor(), generator);
     call_between(x);
   }
   return normalise(norm, x);

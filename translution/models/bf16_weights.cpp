@@ -8,6 +8,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 std::function<at::Tensor(const std::string&, const at::Tensor&)> hold_in_bf16(
     const ModelOptions& options) {
   std::set<std::string> names;

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "translution/core/export.h"
 #include "translution/models/options.h"
 #include "translution/nn/regrid.h"
 
@@ -14,14 +15,14 @@ namespace translution {
 ///
 /// Returns what each tensor becomes as soon as it is read (load_safetensors), so that a file of
 /// float32 never lies in memory as a whole.
-std::function<at::Tensor(const std::string& name, const at::Tensor& tensor)> hold_in_bf16(
-    const ModelOptions& options);
+TRANSLUTION_API std::function<at::Tensor(const std::string& name, const at::Tensor& tensor)>
+hold_in_bf16(const ModelOptions& options);
 
 /// The same for a model in memory, one parameter after the other.
-void hold_in_bf16(torch::nn::Module& module, const ModelOptions& options);
+TRANSLUTION_API void hold_in_bf16(torch::nn::Module& module, const ModelOptions& options);
 
 /// Makes the tensors the parameters of the module: no copies, and their types instead of the
 /// module's. Missing, unknown or ill-fitting tensors are refused before anything is changed.
-void adopt_tensors(torch::nn::Module& module, const NamedTensors& tensors);
+TRANSLUTION_API void adopt_tensors(torch::nn::Module& module, const NamedTensors& tensors);
 
 }  // namespace translution

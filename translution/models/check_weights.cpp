@@ -11,6 +11,9 @@
 #include "translution/models/cost.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // The smallest or largest value that is not finite, or else 0.

@@ -7,9 +7,11 @@
 #include <numeric>
 
 #include "translution/core/shards.h"
-#include "translution/ops/workspace.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr double kBytes = 4, kHalf = 2;  // float32, bfloat16
@@ -65,7 +67,7 @@ double pair_flops(const AttentionOptions& o, const LayerSize& size) {
   if (p.method == Method::convolution) return 0;
   double channels = 2 * width;
   if (p.method == Method::alpha_translution) {
-    const double small = static_cast<double>(p.relative_dim * o.heads());
+    const double small = static_cast<double>(p.relative_out() * o.heads());
     channels = p.shared_qkv ? 2 * width : 0;
     if (p.roles.q || p.roles.k || !p.shared_qkv) channels += small;
     if (p.roles.v || !p.shared_qkv) channels += small;
@@ -111,8 +113,9 @@ LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
   if (position.method == Method::alpha_translution) {
     const int64_t small = a.heads * position.relative_dim;
     const double features = 2 * each(size.tokens, small) + each(size.queries, small);
-    activations += features + each(size.queries, small);
-    turned = 2 * features + each(size.queries, small) + (position.shared_qkv ? 2 * map : 0);
+    const double sums = each(size.queries, a.heads * position.relative_out());
+    activations += features + sums;
+    turned = 2 * features + sums + (position.shared_qkv ? 2 * map : 0);
   } else if (position.method == Method::translution) {
     turned = each(size.tokens, a.dim) + each(size.queries, width);
   }

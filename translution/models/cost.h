@@ -1,5 +1,6 @@
 #pragma once
 
+#include "translution/core/export.h"
 #include "translution/models/options.h"
 
 namespace translution {
@@ -25,13 +26,13 @@ struct ModelCost {
 };
 
 /// `batch` is the number of samples of the training step.
-ModelCost model_cost(const ModelOptions& options, int64_t batch = 1);
+TRANSLUTION_API ModelCost model_cost(const ModelOptions& options, int64_t batch = 1);
 
 /// FLOPs per sample of one layer's forward, counted as in ModelCost: tables, matrices, score and
 /// value sums, and the output projection.
-double attention_flops(const AttentionOptions& options);
+TRANSLUTION_API double attention_flops(const AttentionOptions& options);
 
 /// Every parameter of the model in the order and with the names of `named_parameters()`.
-std::vector<ParameterSpec> model_parameters(const ModelOptions& options);
+TRANSLUTION_API std::vector<ParameterSpec> model_parameters(const ModelOptions& options);
 
 }  // namespace translution

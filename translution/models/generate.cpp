@@ -10,6 +10,9 @@
 #include "translution/nn/norm.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 struct Candidate {
@@ -95,7 +98,8 @@ void SamplingOptions::check() const {
   require(top_p > 0 && top_p <= 1, "sampling: wanted top_p above 0 and up to 1, got ", top_p);
 }
 
-int64_t sample(const torch::Tensor& logits, const SamplingOptions& options, uint64_t position) {
+int64_t sample_token(const torch::Tensor& logits, const SamplingOptions& options,
+                     uint64_t position) {
   options.check();
   TORCH_CHECK(logits.defined() && logits.dim() == 1 && logits.numel() > 0,
               "sampling: wanted logits [vocabulary], got ",
@@ -145,7 +149,7 @@ void Generator::append(int64_t token) {
 }
 
 int64_t Generator::next() {
-  const int64_t token = sample(logits(), sampling_, position_);
+  const int64_t token = sample_token(logits(), sampling_, position_);
   append(token);
   return token;
 }

@@ -4,12 +4,13 @@
 #include <optional>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/models/gpt.h"
 
 namespace translution {
 
 /// How a token is drawn from logits. The cuts are made one after the other: `top_k`, then `top_p`.
-struct SamplingOptions {
+struct TRANSLUTION_API SamplingOptions {
   double temperature = 1;  ///< divides the logits; 0: always the most likely token
   int64_t top_k = 0;       ///< only the k most likely tokens; 0: all
   double top_p = 1;        ///< only the most likely tokens that together reach this probability
@@ -21,7 +22,8 @@ struct SamplingOptions {
 
 /// The token at place `position` of a text, drawn from logits [vocabulary]: a function of its
 /// arguments alone.
-int64_t sample(const torch::Tensor& logits, const SamplingOptions& options, uint64_t position);
+TRANSLUTION_API int64_t sample_token(const torch::Tensor& logits, const SamplingOptions& options,
+                                     uint64_t position);
 
 /// Continues a text token by token.
 ///
@@ -38,7 +40,7 @@ int64_t sample(const torch::Tensor& logits, const SamplingOptions& options, uint
 /// The weights must stay as they are while a generator is in use. A model in training mode is in
 /// evaluation mode during each call. Several threads may share a model that is in evaluation mode,
 /// each with a generator of its own.
-class Generator {
+class TRANSLUTION_API Generator {
  public:
   /// `cache`: keep the features; without, every token computes the whole context, to compare with.
   explicit Generator(GPT model, SamplingOptions sampling = {}, bool cache = true);

@@ -1,5 +1,6 @@
 #include "translution/models/gpt.h"
 
+#include "translution/nn/dropout.h"
 #include "translution/nn/linear.h"
 #include "translution/nn/norm.h"
 #include "translution/ops/fixed_sum.h"
@@ -16,24 +17,35 @@ void check_vocabulary(const torch::Tensor& tokens, int64_t vocabulary) {
               ", the vocabulary has 0 to ", vocabulary - 1);
 }
 
+// As LibTorch's starts: N(0, 1).
+torch::nn::Embedding make_embedding(int64_t vocabulary, int64_t dim, Init init,
+                                    const at::Generator& generator) {
+  auto weight = torch::empty({vocabulary, dim});
+  if (init != Init::none) weight.normal_(0, 1, generator);
+  torch::nn::Embedding layer(torch::nn::EmbeddingOptions(vocabulary, dim)._weight(weight));
+  layer->options._weight({});  // a copy starts like any other
+  return layer;
+}
+
 }  // namespace
 
-GPTImpl::GPTImpl(const ModelOptions& o) : options(o) {
+GPTImpl::GPTImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
   o.check();
   TORCH_CHECK(o.family == Family::gpt,
               "GPT: the options are those of a ViT; build ViT or name a gpt model");
   const int64_t dim = o.architecture.dim;
-  token_embedding = register_module("token_embedding", torch::nn::Embedding(o.vocabulary, dim));
+  token_embedding =
+      register_module("token_embedding", make_embedding(o.vocabulary, dim, o.init, generator));
   if (o.embeds_input())
-    position_embedding =
-        register_parameter("position_embedding", start_vectors({o.length, dim}, o.init));
+    position_embedding = register_parameter(
+        "position_embedding", start_vectors({o.length, dim}, o.init, torch::kFloat, generator));
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
-  backbone = register_module("backbone", Backbone(o));
+  backbone = register_module("backbone", Backbone(o, generator));
   if (o.extra_norms) head_norm = register_module("head_norm", make_norm(dim, o.norm_eps));
-  head = register_module("head", make_linear(dim, o.vocabulary, o.init, /*bias=*/false));
+  head = register_module("head", make_linear(dim, o.vocabulary, o.init, generator, /*bias=*/false));
 }
 
-torch::Tensor GPTImpl::embed(const torch::Tensor& tokens) {
+torch::Tensor GPTImpl::embed(const torch::Tensor& tokens, const at::Generator& generator) {
   TORCH_CHECK(tokens.defined(), "GPT: the tokens are missing");
   TORCH_CHECK(tokens.dim() == 2 && tokens.scalar_type() == torch::kLong,
               "GPT: wanted int64 tokens [B, n], got ", tokens.scalar_type(), " ", tokens.sizes());
@@ -46,15 +58,16 @@ torch::Tensor GPTImpl::embed(const torch::Tensor& tokens) {
   auto x = token_embedding(tokens);  // [B,n,dim]
   if (position_embedding.defined())
     x = add_shared(x, position_embedding.narrow(0, 0, tokens.size(1)));
-  return dropout(x);
+  return drop(dropout, x, generator);
 }
 
 torch::Tensor GPTImpl::logits(const torch::Tensor& features) {
   return multiply(head, head_norm ? normalise(head_norm, features) : features, options.precision);
 }
 
-torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const torch::Tensor& rows) {
-  return logits(backbone(embed(tokens), rows));
+torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const torch::Tensor& rows,
+                               const at::Generator& generator) {
+  return logits(backbone(embed(tokens, generator), rows, generator));
 }
 
 std::vector<torch::Tensor> GPTImpl::attention_maps(const torch::Tensor& tokens) {

@@ -2,21 +2,25 @@
 
 #include <torch/nn/modules/embedding.h>
 
+#include "translution/core/export.h"
 #include "translution/models/backbone.h"
 
 namespace translution {
 
 /// Generative language model: causal blocks of any method, next-token logits.
-class GPTImpl : public torch::nn::Module {
+class TRANSLUTION_API GPTImpl : public torch::nn::Module {
  public:
-  explicit GPTImpl(const ModelOptions& options);
+  /// Weights come from `generator`, or from the process's where it is undefined; so does dropout
+  /// below.
+  explicit GPTImpl(const ModelOptions& options, const at::Generator& generator = {});
 
   /// [B,n] int64 -> [B,n,vocabulary]; with `rows` only the logits at those places.
-  torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& rows = {});
+  torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& rows = {},
+                        const at::Generator& generator = {});
   /// One map per block, [B,heads,n,n].
   std::vector<torch::Tensor> attention_maps(const torch::Tensor& tokens);
   /// What the first block sees, [B,n,dim].
-  torch::Tensor embed(const torch::Tensor& tokens);
+  torch::Tensor embed(const torch::Tensor& tokens, const at::Generator& generator = {});
   /// From what the backbone gives, [B,n,dim], to [B,n,vocabulary].
   torch::Tensor logits(const torch::Tensor& features);
 

@@ -6,6 +6,9 @@
 #include "translution/models/cost.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 std::string memory_there_is() { return in_bytes(static_cast<double>(usable_bytes())); }

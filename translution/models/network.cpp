@@ -2,16 +2,21 @@
 
 namespace translution {
 
-Network::Network(const ModelOptions& options) : options_(options) {
+Network::Network(const ModelOptions& options, const at::Generator& generator) : options_(options) {
   if (options.family == Family::vit)
-    vit_ = ViT(options);
+    vit_ = ViT(options, generator);
   else
-    gpt_ = GPT(options);
+    gpt_ = GPT(options, generator);
 }
 
-torch::Tensor Network::forward(const torch::Tensor& input) {
-  return vit_ ? vit_->forward(input) : gpt_->forward(input);
+torch::Tensor Network::forward(const torch::Tensor& input, const at::Generator& generator) {
+  const auto moved = input.to(device());
+  return vit_ ? vit_->forward(moved, generator) : gpt_->forward(moved, {}, generator);
 }
+
+void Network::to(torch::Device device) { module().to(device); }
+
+torch::Device Network::device() { return backbone()->norm->weight.device(); }
 
 torch::nn::Module& Network::module() {
   if (vit_) return *vit_;

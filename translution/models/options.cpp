@@ -8,8 +8,12 @@
 #include "translution/core/names.h"
 #include "translution/core/settings.h"
 #include "translution/models/authors.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // Larger sizes are typing errors, and their products overflow.
@@ -40,7 +44,7 @@ std::optional<Architecture> find_architecture(const std::string& name) {
     if (architecture.name == name) return architecture;
   if (name.empty() || name.find_first_not_of("0123456789x") != std::string::npos)
     return std::nullopt;
-  const auto sides = Value{"architecture", name}.grid();
+  const auto sides = SettingValue{"architecture", name}.grid();
   if (sides.size() < 4 || sides.size() > 5) return std::nullopt;
   const int64_t heads = std::max<int64_t>(sides[2], 1);
   return Architecture{name,     sides[0], sides[1],
@@ -118,6 +122,7 @@ AttentionOptions ModelOptions::attention(int64_t layer) const {
       .qkv_bias(qkv_bias)
       .dropout(dropout)
       .init(init)
+      .workspace(workspace.value_or(runtime().workspace()))
       .precision(precision);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/position.h"
 #include "translution/nn/options.h"
 
@@ -18,18 +19,18 @@ struct Architecture {
 
 /// The paper's A, B and C, two larger ones, and one to try things out with: names "a", "b", "c",
 /// "base", "large", "tiny".
-const std::vector<Architecture>& architectures();
+TRANSLUTION_API const std::vector<Architecture>& architectures();
 
 /// One of these by its name, or one written out as depth, width, heads and MLP width (and width
 /// of a head, unless it is the width by the heads): "6x192x3x768". Nothing for other names.
-std::optional<Architecture> find_architecture(const std::string& name);
+TRANSLUTION_API std::optional<Architecture> find_architecture(const std::string& name);
 
 /// One of these sizes: with its name, or written out.
-Architecture architecture_of(int64_t depth, int64_t dim, int64_t heads, int64_t mlp_dim,
-                             int64_t dim_head);
+TRANSLUTION_API Architecture architecture_of(int64_t depth, int64_t dim, int64_t heads,
+                                             int64_t mlp_dim, int64_t dim_head);
 
 /// "vit-a", "vit-b"… "gpt-large": every family with every architecture; then the authors' names.
-std::vector<std::string> model_names();
+TRANSLUTION_API std::vector<std::string> model_names();
 
 enum class Family { vit, gpt };
 enum class Pooling { cls, mean };
@@ -40,7 +41,7 @@ inline constexpr Named<Pooling> kPoolings[] = {
 };
 
 /// Everything that decides a model: which parameters it has and what it computes.
-struct ModelOptions {
+struct TRANSLUTION_API ModelOptions {
   Family family = Family::vit;
   Architecture architecture{"a", 6, 192, 3, 768, 64};
 
@@ -70,6 +71,9 @@ struct ModelOptions {
   double dropout = 0.0;
   Init init = Init::scaled;
   Precision precision = Precision::float32;  ///< of products; weights are float32 in either
+  /// Bytes that each layer may keep for backward; unset: default_workspace(). Not saved with a
+  /// model.
+  std::optional<int64_t> workspace;
 
   /// Reads a name such as "vit-a/12", "gpt-a-160", "vit-base", "gpt-6x192x3x768-160" into family,
   /// architecture and patch size or length; or one of the authors' (models/authors.h), which says

@@ -4,222 +4,177 @@
 #include <nlohmann/json.hpp>
 
 #include "translution/core/error.h"
-#include "translution/core/names.h"
+#include "translution/models/settings.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Fields set from the entries of an object.
-class Reader {
- public:
-  Reader(const char* what, const std::string& text) : what_(what) {
-    json_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    require(json_.is_object(), what_, ": wanted options as a JSON object, got '", text, "'");
-  }
-
-  void operator()(const char* name, int64_t& field) {
-    if (const Json* value = find(name)) field = number(name, *value);
-  }
-  void operator()(const char* name, bool& field) {
-    const Json* value = find(name);
-    if (!value) return;
-    wants(value->is_boolean(), name, "true or false", *value);
-    field = value->get<bool>();
-  }
-  void operator()(const char* name, double& field) {
-    const Json* value = find(name);
-    if (!value) return;
-    wants(value->is_number(), name, "a number", *value);
-    field = value->get<double>();
-  }
-  void operator()(const char* name, std::vector<int64_t>& field) {
-    const Json* value = find(name);
-    if (!value) return;
-    wants(value->is_array() || value->is_number_integer(), name, "whole numbers", *value);
-    field.clear();
-    for (const auto& side : value->is_array() ? *value : Json::array({*value}))
-      field.push_back(number(name, side));
-  }
-  template <typename T>
-  void operator()(const char* name, std::optional<T>& field) {
-    const Json* value = find(name);
-    if (!value) return;
-    field.reset();
-    if (!value->is_null()) (*this)(name, field.emplace());
-  }
-  template <typename Choice, size_t count>
-  void operator()(const char* name, Choice& field, const Named<Choice> (&table)[count]) {
-    if (const Json* value = find(name)) field = parse_name(name, table, word(name, *value));
-  }
-  void operator()(const char* name, Roles& field) {
-    if (const Json* value = find(name)) field = Roles::parse(word(name, *value));
-  }
-
-  /// What is there under `name`, or an empty text.
-  std::string text(const char* name) {
-    const Json* value = find(name);
-    return value ? word(name, *value) : "";
-  }
-
-  /// Refuses names that nothing has asked for.
-  void finish() const {
-    for (const auto& entry : json_.items())
-      if (std::find(known_.begin(), known_.end(), entry.key()) == known_.end())
-        throw std::invalid_argument(join(what_, ": there is no option '", entry.key(), "'",
-                                         name_hint(entry.key(), known_)));
-  }
-
- private:
-  const Json* find(const char* name) {
-    known_.emplace_back(name);
-    const auto found = json_.find(name);
-    return found == json_.end() ? nullptr : &*found;
-  }
-  void wants(bool ok, const char* name, const char* wanted, const Json& value) const {
-    require(ok, what_, ": ", name, " wants ", wanted, ", got ", value.dump());
-  }
-  int64_t number(const char* name, const Json& value) const {
-    wants(value.is_number_integer(), name, "a whole number", value);
-    return value.get<int64_t>();
-  }
-  std::string word(const char* name, const Json& value) const {
-    wants(value.is_string(), name, "a text", value);
-    return value.get<std::string>();
-  }
-
-  const char* what_;
-  Json json_;
-  std::vector<std::string> known_;
+constexpr Named<FieldType> kFieldTypes[] = {
+    {FieldType::whole, "whole", "a whole number"},  {FieldType::real, "real", "a number"},
+    {FieldType::on_off, "on_off", "true or false"}, {FieldType::word, "word", "a text"},
+    {FieldType::sides, "sides", "whole numbers"},
 };
 
-/// The entries of an object from the fields.
-class Writer {
- public:
-  template <typename T>
-  void operator()(const char* name, const T& field) {
-    json[name] = field;
-  }
-  void operator()(const char* name, const Roles& field) { json[name] = field.str(); }
-  template <typename T>
-  void operator()(const char* name, const std::optional<T>& field) {
-    json[name] = field ? Json(*field) : Json();
-  }
-  template <typename Choice, size_t count>
-  void operator()(const char* name, const Choice& field, const Named<Choice> (&table)[count]) {
-    json[name] = name_of(table, field);
-  }
-
-  Json json = Json::object();
-};
-
-// Each field once, for both directions.
-template <typename Visitor>
-void visit(Position& p, Visitor& field) {
-  field("method", p.method, kMethods);
-  field("roles", p.roles);
-  field("encoding", p.encoding, kEncodings);
-  field("sharing", p.sharing, kSharings);
-  field("radius", p.radius);
-  field("relative_dim", p.relative_dim);
-  field("shared_qkv", p.shared_qkv);
-  field("mixing", p.mixing, kMixings);
-  field("rotary", p.rotary);
-  field("angles", p.angles, kAngles);
-  field("kernel_size", p.kernel_size);
+// "relative_dim" for "relative-dim".
+std::string json_name(const SettingInfo& setting) {
+  auto name = setting.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
-template <typename Visitor>
-void visit(AttentionOptions& o, Visitor& field) {
-  field("dim", o.dim());
-  field("heads", o.heads());
-  field("dim_head", o.dim_head());
-  field("grid", o.grid());
-  field("cls", o.cls());
-  field("causal", o.causal());
-  visit(o.position(), field);
-  field("qkv_bias", o.qkv_bias());
-  field("dropout", o.dropout());
-  field("init", o.init(), kEveryInit);
-  field("workspace", o.workspace());
-  field("precision", o.precision(), kPrecisions);
+bool has_type(FieldType type, const Json& value) {
+  switch (type) {
+    case FieldType::whole:
+      return value.is_number_integer();
+    case FieldType::real:
+      return value.is_number();
+    case FieldType::on_off:
+      return value.is_boolean();
+    case FieldType::word:
+      return value.is_string();
+    case FieldType::sides:
+      return value.is_number_integer() || value.is_array();
+  }
+  return false;
 }
 
-template <typename Visitor>
-void visit(ModelOptions& o, Visitor& field) {
-  field("depth", o.architecture.depth);
-  field("dim", o.architecture.dim);
-  field("heads", o.architecture.heads);
-  field("mlp_dim", o.architecture.mlp_dim);
-  field("dim_head", o.architecture.dim_head);
-  if (o.family == Family::vit) {
-    field("image_size", o.image_size);
-    field("patch_size", o.patch_size);
-    field("channels", o.channels);
-    field("classes", o.classes);
-    field("pooling", o.pooling, kPoolings);
-  } else {
-    field("length", o.length);
-    field("vocabulary", o.vocabulary);
-  }
-  visit(o.position, field);
-  field("input_embedding", o.input_embedding);
-  field("hybrid_layers", o.hybrid_layers);
-  field("rest", o.rest, kMethods);
-  field("extra_norms", o.extra_norms);
-  field("qkv_bias", o.qkv_bias);
-  field("gelu", o.gelu, kGelus);
-  field("norm_eps", o.norm_eps);
-  field("dropout", o.dropout);
-  field("init", o.init, kEveryInit);
-  field("precision", o.precision, kPrecisions);
+// The text of a value, as users would write it; "attention: heads" stands before a refusal.
+std::string text_of(FieldType type, const std::string& where, const Json& value) {
+  const auto wants = [](FieldType wanted) {
+    for (const auto& entry : kFieldTypes)
+      if (entry.value == wanted) return entry.summary;
+    return "";
+  };
+  require(has_type(type, value), where, " wants ", wants(type), ", got ", value.dump());
+  if (type == FieldType::on_off) return name_of(kSwitch, value.get<bool>());
+  if (type == FieldType::real) return number_text(value.get<double>());
+  if (type == FieldType::word) return value.get<std::string>();
+  if (!value.is_array()) return std::to_string(value.get<int64_t>());
+  std::vector<std::string> sides;
+  for (const auto& side : value) sides.push_back(text_of(FieldType::whole, where, side));
+  return times(sides);
+}
+
+// The value that a text stands for.
+Json value_of(const SettingInfo& setting, const std::string& text) {
+  const SettingValue value{setting.name, text};
+  if (setting.type == FieldType::sides) return text.empty() ? Json::array() : Json(value.grid());
+  if (text.empty()) return Json();
+  if (setting.type == FieldType::whole) return value.number();
+  if (setting.type == FieldType::on_off) return value.on();
+  if (setting.type == FieldType::real) return fields::real().read(value);
+  return text;
+}
+
+Json parse_object(const char* what, const std::string& text) {
+  auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  require(json.is_object(), what, ": wanted options as a JSON object, got '", text, "'");
+  return json;
+}
+
+// Sets the fields that the object has a value for. Refuses names that no field has.
+template <typename Options>
+void set_fields(const char* what, const Json& json, const Settings<Options>& groups,
+                Options& options) {
+  std::vector<std::string> known;
+  for (const auto& group : groups)
+    for (const auto& setting : group.settings) {
+      if (!setting.is_for(options)) continue;
+      const auto name = known.emplace_back(json_name(setting));
+      const auto found = json.find(name);
+      if (found == json.end() || found->is_null()) continue;
+      setting.set(options, {name, text_of(setting.type, join(what, ": ", name), *found)});
+    }
+  for (const auto& entry : json.items())
+    require(std::find(known.begin(), known.end(), entry.key()) != known.end(), what,
+            ": there is no option '", entry.key(), "'", name_hint(entry.key(), known));
 }
 
 template <typename Options>
-Json fields_of(Options options) {
-  Writer writer;
-  visit(options, writer);
-  return writer.json;
+Json fields_of(const Settings<Options>& groups, const Options& options) {
+  auto json = Json::object();
+  for (const auto& group : groups)
+    for (const auto& setting : group.settings)
+      if (setting.is_for(options))
+        json[json_name(setting)] = value_of(setting, setting.text(options));
+  return json;
+}
+
+template <typename Options>
+Json described(const Settings<Options>& groups, const Options& defaults) {
+  auto fields = Json::array();
+  for (const auto& group : groups)
+    for (const auto& setting : group.settings)
+      if (setting.is_for(defaults))
+        fields.push_back(
+            {{"name", json_name(setting)},
+             {"type", name_of(kFieldTypes, setting.type)},
+             {"names", setting.names},
+             {"help", setting.help},
+             {"unset", setting.unset},
+             {"default",
+              setting.unset.empty() ? value_of(setting, setting.text(defaults)) : Json()}});
+  return fields;
+}
+
+ModelOptions defaults_of(Family family) {
+  ModelOptions options;
+  options.family = family;
+  return options;
 }
 
 }  // namespace
 
 AttentionOptions attention_from_json(const std::string& text) {
-  Reader reader("attention", text);
   AttentionOptions options(0);
-  visit(options, reader);
-  reader.finish();
+  set_fields("attention", parse_object("attention", text), attention_settings(), options);
   return options;
 }
 
-std::string to_json(const AttentionOptions& options) { return fields_of(options).dump(); }
+std::string to_json(const AttentionOptions& options) {
+  return fields_of(attention_settings(), options).dump();
+}
 
 ModelOptions model_from_json(Family family, const std::string& text) {
-  Reader reader("model", text);
-  const auto name = reader.text("model");
-  auto options = name.empty() ? ModelOptions() : ModelOptions::named(name);
-  const char* wanted = family == Family::vit ? "vit" : "gpt";
-  require(name.empty() || options.family == family, "model: wanted the name of a ", wanted,
-          ", got '", name, "'");
-  options.family = family;
-  visit(options, reader);
-  reader.finish();
+  auto json = parse_object("model", text);
+  auto options = defaults_of(family);
+  if (const auto name = json.find("model"); name != json.end() && !name->is_null()) {
+    options = ModelOptions::named(text_of(FieldType::word, "model: model", *name));
+    require(options.family == family, "model: wanted the name of a ",
+            family == Family::vit ? "vit" : "gpt", ", got '", name->get<std::string>(), "'");
+  }
+  json.erase("model");
+  set_fields("model", json, all_model_settings(), options);
   const auto& a = options.architecture;
   options.architecture = architecture_of(a.depth, a.dim, a.heads, a.mlp_dim, a.dim_head);
-  if (options.image_size.size() == 1) options.image_size.push_back(options.image_size[0]);
   options.check();
   return options;
 }
 
 std::string to_json(const ModelOptions& o) {
-  Json json = {{"options", fields_of(o)}, {"grid", o.grid()},
-               {"tokens", o.tokens()},    {"cls", o.has_cls()},
-               {"causal", o.is_causal()}, {"embeds_input", o.embeds_input()},
+  Json json = {{"options", fields_of(all_model_settings(), o)},
+               {"grid", o.grid()},
+               {"tokens", o.tokens()},
+               {"cls", o.has_cls()},
+               {"causal", o.is_causal()},
+               {"embeds_input", o.embeds_input()},
                {"layers", Json::array()}};
   for (int64_t layer = 0; layer < o.architecture.depth; ++layer)
-    json["layers"].push_back(fields_of(o.attention(layer)));
+    json["layers"].push_back(fields_of(attention_settings(), o.attention(layer)));
   return json.dump();
+}
+
+std::string fields_json(const std::string& kind) {
+  if (kind == "attention") return described(attention_settings(), AttentionOptions(0)).dump();
+  require(kind == "vit" || kind == "gpt", "fields: expected attention, vit or gpt, got '", kind,
+          "'");
+  return described(all_model_settings(), defaults_of(kind == "vit" ? Family::vit : Family::gpt))
+      .dump();
 }
 
 }  // namespace translution

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "translution/core/cpu_info.h"
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
 #include "translution/models/check_weights.h"
@@ -17,8 +16,11 @@
 #include "translution/nn/attention.h"
 #include "translution/ops/compat.h"
 #include "translution/ops/onednn_limit.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
+
+using namespace detail;
 
 // Found by programs that search the library's file before they load it.
 extern const char kBuiltFor[];
@@ -31,9 +33,22 @@ using Tensors = c10::Dict<std::string, at::Tensor>;
 
 std::string build_info() { return kBuiltFor + std::string("@(#)").size(); }
 
-int64_t cores() { return usable_cores(); }
-
 std::string limit_of_onednn() { return name_of(kOnednnLimits, onednn_limit()); }
+
+// --- what the process shares
+
+int64_t threads() { return runtime().threads(); }
+void set_threads(int64_t count) { runtime().set_threads(count); }
+int64_t workspace() { return runtime().workspace(); }
+void set_workspace(int64_t bytes) { runtime().set_workspace(bytes); }
+std::string implementation() { return name_of(kImplementations, runtime().implementation()); }
+void set_implementation(const std::string& name) {
+  runtime().set_implementation(parse_name("implementation", kImplementations, name));
+}
+int64_t pool_limit() { return runtime().pool_limit(); }
+void set_pool_limit(int64_t bytes) { runtime().set_pool_limit(bytes); }
+int64_t pool_bytes() { return runtime().pool_bytes(); }
+int64_t release_pool() { return runtime().release_pool(); }
 
 // --- models
 
@@ -77,7 +92,7 @@ std::vector<std::string> method_names() { return names_of(kMethods); }
 at::Tensor vectors(at::IntArrayRef shape, const std::string& init,
                    c10::optional<at::ScalarType> dtype, c10::optional<at::Device> device) {
   const auto tensors = at::TensorOptions().dtype(dtype).device(device);
-  return start_vectors(shape, parse_name("init", kEveryInit, init), tensors);
+  return start_vectors(shape, parse_name("init", kInits, init), tensors);
 }
 
 // --- layers
@@ -130,7 +145,7 @@ std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::stri
                                             at::IntArrayRef rows, double dropout,
                                             const std::string& mixing, bool map, int64_t workspace,
                                             const std::string& precision) {
-  const auto known = Value{"names", names}.words();
+  const auto known = SettingValue{"names", names}.words();
   TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
               "attention_layer: wanted a name for each weight, and a matrix first; got '", names,
               "' and ", weights.size(), " weights");
@@ -161,8 +176,17 @@ std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::stri
 // those.
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def("build_info() -> str", build_info);
-  m.def("usable_cores() -> int", cores);
   m.def("usable_bytes() -> int", usable_bytes);
+  m.def("runtime_threads() -> int", threads);
+  m.def("set_runtime_threads(int count) -> ()", set_threads);
+  m.def("runtime_workspace() -> int", workspace);
+  m.def("set_runtime_workspace(int bytes) -> ()", set_workspace);
+  m.def("runtime_implementation() -> str", implementation);
+  m.def("set_runtime_implementation(str name) -> ()", set_implementation);
+  m.def("runtime_pool_limit() -> int", pool_limit);
+  m.def("set_runtime_pool_limit(int bytes) -> ()", set_pool_limit);
+  m.def("runtime_pool_bytes() -> int", pool_bytes);
+  m.def("release_runtime_pool() -> int", release_pool);
   m.def("count_parameters(str family, str options) -> int", count_parameters);
   m.def("require_shapes(str family, str options, Dict(str, Tensor) tensors, str where) -> ()",
         require_shapes_op);
@@ -170,6 +194,7 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def("onednn_limit() -> str", limit_of_onednn);
   m.def("method_names() -> str[]", method_names);
   m.def("model_names() -> str[]", model_names);
+  m.def("option_fields(str kind) -> str", fields_json);
   m.def("model_options(str family, str options) -> str", model_options);
   m.def("model_of_settings(Dict(str, str) settings) -> (str, str)", model_of_settings);
   m.def(

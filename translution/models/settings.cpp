@@ -3,166 +3,182 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
-using Group = SettingGroup<ModelOptions>;
+using namespace fields;
+using A = AttentionOptions;
+using M = ModelOptions;
+using P = Position;
 
-// Groups that only one family has.
-constexpr const char* kImages = "Images (vit)";
-constexpr const char* kText = "Text (gpt)";
-
-const ModelOptions& defaults() {
-  static const ModelOptions options;
-  return options;
+// A member of the architecture as a field of the model.
+auto architecture(int64_t Architecture::*member) {
+  return [=](auto& model) -> auto& { return model.architecture.*member; };
 }
 
-std::string text(int64_t number) { return std::to_string(number); }
+bool is_vit(const ModelOptions& model) { return model.family == Family::vit; }
+bool is_gpt(const ModelOptions& model) { return model.family == Family::gpt; }
 
-Group input_settings() {
+// The rest of a hybrid is a method too, and messages call it so.
+Kind<Method> method() {
+  auto kind = one_of(kMethods);
+  kind.read = [](const SettingValue& value) { return parse_name("method", kMethods, value.text); };
+  return kind;
+}
+
+SettingGroup<AttentionOptions> layer_group() {
+  using F = Setting<AttentionOptions>;
+  return {"Layer",
+          {F("dim", &A::dim, whole(), "channels of input and output"),
+           F("heads", &A::heads, whole(), "attention heads"),
+           F("dim-head", &A::dim_head, whole(), "channels of a head"),
+           F("grid", &A::grid, grid(), "sides of the token grid, as in 160, (7, 7), (4, 7, 7)"),
+           F("cls", &A::cls, on_off(), "a class token in front"),
+           F("causal", &A::causal, on_off(), "no token gathers from later ones")}};
+}
+
+SettingGroup<AttentionOptions> layer_extras_group() {
+  using F = Setting<AttentionOptions>;
+  return {"Extras",
+          {F("qkv-bias", &A::qkv_bias, on_off(), "a bias on queries, keys and values"),
+           F("dropout", &A::dropout, real(), "dropout probability of the attention"),
+           F("init", &A::init, one_of(kInits), "how weights are initialised"),
+           F("workspace", &A::workspace, whole(),
+             "bytes of encoded queries and keys that may be kept for backward")
+               .unset_means("the library's"),
+           F("precision", &A::precision, one_of(kPrecisions), "precision of matrix products")}};
+}
+
+// What a model's name says. Texts have the name instead.
+SettingGroup<ModelOptions> architecture_group() {
+  using F = Setting<ModelOptions>;
+  return {"Architecture",
+          {F("depth", architecture(&Architecture::depth), whole(), "blocks"),
+           F("dim", architecture(&Architecture::dim), whole(), "channels of a token"),
+           F("heads", architecture(&Architecture::heads), whole(), "attention heads"),
+           F("dim-head", architecture(&Architecture::dim_head), whole(), "channels of a head"),
+           F("mlp-dim", architecture(&Architecture::mlp_dim), whole(), "hidden channels of an MLP"),
+           F("patch-size", &M::patch_size, whole(), "side of a patch in pixels").only_for(is_vit),
+           F("length", &M::length, whole(), "the most tokens it takes").only_for(is_gpt)}};
+}
+
+// Trainings have it as a setting of their own.
+SettingGroup<ModelOptions> precision_group() {
+  using F = Setting<ModelOptions>;
+  return {"Precision",
+          {F("precision", &M::precision, one_of(kPrecisions), "precision of matrix products")}};
+}
+
+SettingGroup<ModelOptions> input_group() {
+  using F = Setting<ModelOptions>;
   return {"Model",
-          {{"input-embedding", choices(kSwitch),
-            "a vector per place added to the input (as the method has it)",
-            [](ModelOptions& o, const Value& v) { o.input_embedding = v.on(); },
-            [](const ModelOptions& o) {
-              return o.input_embedding ? switch_text(*o.input_embedding) : "";
-            }},
-           {"dropout", "P", "dropout probability of features and attention (0)",
-            [](ModelOptions& o, const Value& v) { o.dropout = v.real(0, 0.99); },
-            [](const ModelOptions& o) { return o.dropout == 0 ? "" : number_text(o.dropout); }},
-           {"init", choices(kInits), "how weights are initialised (scaled)",
-            [](ModelOptions& o, const Value& v) { o.init = v.one_of(kInits); },
-            [](const ModelOptions& o) { return name_of(kInits, o.init); }}}};
+          {F("input-embedding", &M::input_embedding, unset_or("as the method has it", on_off()),
+             "a vector per place added to the input"),
+           F("dropout", &M::dropout, real(), "dropout probability of features and attention")
+               .left_out_by_default(),
+           F("init", &M::init, one_of(kInits, kInitsForUsers), "how weights are initialised")}};
 }
 
-// Empty for what the paper has, so that only a model that differs says so.
-Group layout_group() {
+// Left out of texts for what the paper has, so that only a model that differs says so.
+SettingGroup<ModelOptions> layout_group() {
+  using F = Setting<ModelOptions>;
   return {"Layout",
-          {{"extra-norms", choices(kSwitch),
-            "norms around the patch embedding, or a second one before a gpt's head (on)",
-            [](ModelOptions& o, const Value& v) { o.extra_norms = v.on(); },
-            [](const ModelOptions& o) { return o.extra_norms ? "" : switch_text(false); }},
-           {"qkv-bias", choices(kSwitch), "a bias on queries, keys and values (off)",
-            [](ModelOptions& o, const Value& v) { o.qkv_bias = v.on(); },
-            [](const ModelOptions& o) { return o.qkv_bias ? switch_text(true) : ""; }},
-           {"gelu", choices(kGelus), "GELU of the MLPs (exact)",
-            [](ModelOptions& o, const Value& v) { o.gelu = v.one_of(kGelus); },
-            [](const ModelOptions& o) {
-              return o.gelu == defaults().gelu ? "" : name_of(kGelus, o.gelu);
-            }},
-           {"norm-eps", "X", join("added to the variance in a norm (", defaults().norm_eps, ")"),
-            [](ModelOptions& o, const Value& v) { o.norm_eps = v.real(0, 0.1); },
-            [](const ModelOptions& o) {
-              return o.norm_eps == defaults().norm_eps ? "" : number_text(o.norm_eps);
-            }}}};
+          {F("extra-norms", &M::extra_norms, on_off(),
+             "norms around the patch embedding, or a second one before a gpt's head")
+               .left_out_by_default(),
+           F("qkv-bias", &M::qkv_bias, on_off(), "a bias on queries, keys and values")
+               .left_out_by_default(),
+           F("gelu", &M::gelu, one_of(kGelus), "GELU of the MLPs").left_out_by_default(),
+           F("norm-eps", &M::norm_eps, real(), "added to the variance in a norm")
+               .left_out_by_default()}};
 }
 
-Group position_group() {
-  const Position& d = defaults().position;
-  return {"Position",
-          {{"method", "NAME", "where position enters; see `translution list` (translution)",
-            [](ModelOptions& o, const Value& v) { o.position.method = v.one_of(kMethods); },
-            [](const ModelOptions& o) { return name_of(kMethods, o.position.method); }},
-           {"roles", "qkv", "which of q, k, v have a matrix per offset, or none (qkv)",
-            [](ModelOptions& o, const Value& v) { o.position.roles = Roles::parse(v.text); },
-            [](const ModelOptions& o) { return o.position.roles.str(); }},
-           {"encoding", choices(kEncodings), "a matrix per offset or per token pair (relative)",
-            [](ModelOptions& o, const Value& v) { o.position.encoding = v.one_of(kEncodings); },
-            [](const ModelOptions& o) { return name_of(kEncodings, o.position.encoding); }},
-           {"sharing", choices(kSharings), "how offsets beyond the radius are joined (none)",
-            [](ModelOptions& o, const Value& v) { o.position.sharing = v.one_of(kSharings); },
-            [](const ModelOptions& o) { return name_of(kSharings, o.position.sharing); }},
-           {"radius", "N", join("sharing radius (", d.radius, ")"),
-            [](ModelOptions& o, const Value& v) { o.position.radius = v.number(); },
-            [](const ModelOptions& o) { return text(o.position.radius); }},
-           {"rotary", choices(kSwitch), "rotate queries and keys that are not relative (off)",
-            [](ModelOptions& o, const Value& v) { o.position.rotary = v.on(); },
-            [](const ModelOptions& o) { return switch_text(o.position.rotary); }},
-           {"angles", choices(kAngles), "precision of rotary angles (double)",
-            [](ModelOptions& o, const Value& v) { o.position.angles = v.one_of(kAngles); },
-            [](const ModelOptions& o) {
-              return o.position.angles == defaults().position.angles
-                         ? ""
-                         : name_of(kAngles, o.position.angles);
-            }},
-           {"kernel-size", "N", join("side of a convolution's window (", d.kernel_size, ")"),
-            [](ModelOptions& o, const Value& v) { o.position.kernel_size = v.number(); },
-            [](const ModelOptions& o) { return text(o.position.kernel_size); }}}};
-}
-
-Group alpha_group() {
-  return {"Alpha-Translution",
-          {{"relative-dim", "N",
-            join("relative channels per head (", defaults().position.relative_dim, ")"),
-            [](ModelOptions& o, const Value& v) { o.position.relative_dim = v.number(); },
-            [](const ModelOptions& o) { return text(o.position.relative_dim); }},
-           {"shared-qkv", choices(kSwitch), "W^q, W^k, W^v for all offsets beside them (on)",
-            [](ModelOptions& o, const Value& v) { o.position.shared_qkv = v.on(); },
-            [](const ModelOptions& o) { return switch_text(o.position.shared_qkv); }},
-           {"mixing", choices(kMixings), "how the two parts are joined (sum)",
-            [](ModelOptions& o, const Value& v) { o.position.mixing = v.one_of(kMixings); },
-            [](const ModelOptions& o) { return name_of(kMixings, o.position.mixing); }}}};
-}
-
-Group hybrid_group() {
+SettingGroup<Position> position_group() {
+  using F = Setting<Position>;
   return {
-      "Hybrids",
-      {{"hybrid-layers", "K", "only the first K layers use the method (all)",
-        [](ModelOptions& o, const Value& v) { o.hybrid_layers = v.number(); },
-        [](const ModelOptions& o) { return o.hybrid_layers ? text(*o.hybrid_layers) : ""; }},
-       {"rest", "NAME",
-        join("method of the other layers (", name_of(kMethods, defaults().rest), ")"),
-        [](ModelOptions& o, const Value& v) { o.rest = parse_name("method", kMethods, v.text); },
-        [](const ModelOptions& o) { return name_of(kMethods, o.rest); }}}};
+      "Position",
+      {F("method", &P::method, method(), "where position enters; see `translution list`"),
+       F("roles", &P::roles, roles(), "which of q, k, v have a matrix per offset, or none"),
+       F("encoding", &P::encoding, one_of(kEncodings), "a matrix per offset or per token pair"),
+       F("sharing", &P::sharing, one_of(kSharings), "how offsets beyond the radius are joined"),
+       F("radius", &P::radius, whole(), "sharing radius"),
+       F("rotary", &P::rotary, on_off(), "rotate queries and keys that are not relative"),
+       F("angles", &P::angles, one_of(kAngles), "precision of rotary angles").left_out_by_default(),
+       F("kernel-size", &P::kernel_size, whole(), "side of a convolution's window")}};
 }
 
-Group image_group() {
-  const auto& d = defaults();
-  return {kImages,
-          {{"image-size", "N|HxW",
-            join("image size in pixels, as in 84 or 84x60 (", times(d.image_size), ")"),
-            [](ModelOptions& o, const Value& v) { o.image_size = v.sides(); },
-            [](const ModelOptions& o) { return times(o.image_size); }},
-           {"channels", "N", join("input channels (", d.channels, ")"),
-            [](ModelOptions& o, const Value& v) { o.channels = v.number(); },
-            [](const ModelOptions& o) { return text(o.channels); }},
-           {"classes", "N", join("number of classes (", d.classes, ")"),
-            [](ModelOptions& o, const Value& v) { o.classes = v.number(); },
-            [](const ModelOptions& o) { return text(o.classes); }},
-           {"pooling", choices(kPoolings), "read a class token, or average the patches (cls)",
-            [](ModelOptions& o, const Value& v) { o.pooling = v.one_of(kPoolings); },
-            [](const ModelOptions& o) { return name_of(kPoolings, o.pooling); }}}};
+SettingGroup<Position> alpha_group() {
+  using F = Setting<Position>;
+  return {"Alpha-Translution",
+          {F("relative-dim", &P::relative_dim, whole(), "relative channels per head"),
+           F("relative-dim-out", &P::relative_dim_out, whole(),
+             "relative channels per head behind the matrices; 0: the same")
+               .left_out_by_default(),
+           F("shared-qkv", &P::shared_qkv, on_off(), "W^q, W^k, W^v for all offsets beside them"),
+           F("mixing", &P::mixing, one_of(kMixings), "how the two parts are joined")}};
 }
 
-Group text_group() {
-  return {kText,
-          {{"vocabulary", "N", join("number of distinct tokens (", defaults().vocabulary, ")"),
-            [](ModelOptions& o, const Value& v) { o.vocabulary = v.number(); },
-            [](const ModelOptions& o) { return text(o.vocabulary); }}}};
+SettingGroup<ModelOptions> hybrid_group() {
+  using F = Setting<ModelOptions>;
+  return {"Hybrids",
+          {F("hybrid-layers", &M::hybrid_layers, unset_or("all", whole()),
+             "number of layers, from the first, that use the method"),
+           F("rest", &M::rest, method(), "method of the other layers")}};
 }
 
-bool belongs(const Group& group, const ModelOptions& model) {
-  return group.title != (model.family == Family::vit ? kText : kImages);
+SettingGroup<ModelOptions> image_group() {
+  using F = Setting<ModelOptions>;
+  return {
+      "Images (vit)",
+      {F("image-size", &M::image_size, sides(), "image size in pixels, as in 84 or 84x60")
+           .only_for(is_vit),
+       F("channels", &M::channels, whole(), "input channels").only_for(is_vit),
+       F("classes", &M::classes, whole(), "number of classes").only_for(is_vit),
+       F("pooling", &M::pooling, one_of(kPoolings), "read a class token, or average the patches")
+           .only_for(is_vit)}};
+}
+
+SettingGroup<ModelOptions> text_group() {
+  using F = Setting<ModelOptions>;
+  return {"Text (gpt)",
+          {F("vocabulary", &M::vocabulary, whole(), "number of distinct tokens").only_for(is_gpt)}};
 }
 
 }  // namespace
 
-const ModelSettings& position_settings() {
-  static const ModelSettings groups = {position_group(), alpha_group()};
+const Settings<Position>& position_settings() {
+  static const Settings<Position> groups = {position_group(), alpha_group()};
   return groups;
 }
 
-const ModelSettings& model_settings() {
-  static const ModelSettings groups = {input_settings(), position_group(), alpha_group(),
-                                       hybrid_group(),   layout_group(),   image_group(),
-                                       text_group()};
+const Settings<AttentionOptions>& attention_settings() {
+  static const auto groups = joined_settings<AttentionOptions>(
+      {{layer_group()},
+       settings_of_part<AttentionOptions>(
+           position_settings(), [](auto& layer) -> auto& { return layer.position(); }),
+       {layer_extras_group()}});
+  return groups;
+}
+
+const Settings<ModelOptions>& model_settings() {
+  static const auto groups = joined_settings<ModelOptions>(
+      {{input_group()},
+       settings_of_part<ModelOptions>(position_settings(), &ModelOptions::position),
+       {hybrid_group(), layout_group(), image_group(), text_group()}});
+  return groups;
+}
+
+const Settings<ModelOptions>& all_model_settings() {
+  static const auto groups = joined_settings<ModelOptions>(
+      {{architecture_group()}, model_settings(), {precision_group()}});
   return groups;
 }
 
 SettingTexts model_texts(const ModelOptions& options) {
   SettingTexts texts = {{"model", options.name()}};
-  for (const auto& group : model_settings())
-    if (belongs(group, options))
-      for (auto& entry : texts_of<ModelOptions>({group}, options)) texts.push_back(entry);
+  for (auto& entry : texts_of(model_settings(), options)) texts.push_back(entry);
   return texts;
 }
 
@@ -173,13 +189,10 @@ ModelOptions parse_model(const std::map<std::string, std::string>& texts,
           "model is missing; wanted a name such as vit-a/12 or gpt-a-160");
   auto model = ModelOptions::named(name->second);
   for (const auto& group : model_settings())
-    for (const auto& setting : group.settings) {
-      const auto found = texts.find(setting.name);
-      if (found == texts.end()) continue;
-      require(belongs(group, model), prefix, setting.name, " is not for ", model.name(),
-              "; it belongs to ", group.title);
-      setting.set(model, {prefix + setting.name, found->second});
-    }
+    for (const auto& setting : group.settings)
+      require(texts.count(setting.name) == 0 || setting.is_for(model), prefix, setting.name,
+              " is not for ", model.name(), "; it belongs to ", group.title);
+  set_all(model_settings(), texts, model, prefix);
   return model;
 }
 

@@ -1,29 +1,32 @@
 #include "translution/models/vit.h"
 
+#include "translution/nn/dropout.h"
 #include "translution/nn/linear.h"
 #include "translution/nn/norm.h"
 #include "translution/ops/fixed_sum.h"
 
 namespace translution {
-ViTImpl::ViTImpl(const ModelOptions& o) : options(o) {
+ViTImpl::ViTImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
   o.check();
   TORCH_CHECK(o.family == Family::vit,
               "ViT: the options are those of a GPT; build GPT or name a vit model");
   const int64_t dim = o.architecture.dim;
   const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
   if (o.extra_norms) patch_norm = register_module("patch_norm", make_norm(patch_dim, o.norm_eps));
-  patch_embed = register_module("patch_embed", make_linear(patch_dim, dim, o.init));
+  patch_embed = register_module("patch_embed", make_linear(patch_dim, dim, o.init, generator));
   if (o.extra_norms) embed_norm = register_module("embed_norm", make_norm(dim, o.norm_eps));
-  if (o.has_cls()) cls_token = register_parameter("cls_token", start_vectors({dim}, o.init));
+  const auto start = [&](at::IntArrayRef shape) {
+    return start_vectors(shape, o.init, torch::kFloat, generator);
+  };
+  if (o.has_cls()) cls_token = register_parameter("cls_token", start({dim}));
   if (o.embeds_input())
-    position_embedding =
-        register_parameter("position_embedding", start_vectors({o.tokens(), dim}, o.init));
+    position_embedding = register_parameter("position_embedding", start({o.tokens(), dim}));
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
-  backbone = register_module("backbone", Backbone(o));
-  head = register_module("head", make_linear(dim, o.classes, o.init));
+  backbone = register_module("backbone", Backbone(o, generator));
+  head = register_module("head", make_linear(dim, o.classes, o.init, generator));
 }
 
-torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
+torch::Tensor ViTImpl::embed(const torch::Tensor& image, const at::Generator& generator) {
   TORCH_CHECK(image.defined(), "ViT: the images are missing");
   TORCH_CHECK(image.dim() == 4 && image.size(1) == options.channels &&
                   image.size(2) == options.image_size[0] && image.size(3) == options.image_size[1],
@@ -48,16 +51,18 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image) {
     tokens = torch::cat({add_shared(zeros, cls_token.unsqueeze(0)), tokens}, 1);  // [B,N,dim]
   }
   if (position_embedding.defined()) tokens = add_shared(tokens, position_embedding);
-  return dropout(tokens);
+  return drop(dropout, tokens, generator);
 }
 
-torch::Tensor ViTImpl::forward(const torch::Tensor& image) {
-  const auto tokens = embed(image);
+torch::Tensor ViTImpl::forward(const torch::Tensor& image, const at::Generator& generator) {
+  const auto tokens = embed(image, generator);
   if (options.pooling == Pooling::mean)
-    return multiply(head, sum_first(backbone(tokens).transpose(0, 1)) / tokens.size(1),
-                    options.precision);
+    return multiply(
+        head,
+        sum_first(backbone(tokens, torch::Tensor(), generator).transpose(0, 1)) / tokens.size(1),
+        options.precision);
   const auto cls_row = torch::zeros({1}, torch::kLong);
-  return multiply(head, backbone(tokens, cls_row).select(1, 0), options.precision);
+  return multiply(head, backbone(tokens, cls_row, generator).select(1, 0), options.precision);
 }
 
 std::vector<torch::Tensor> ViTImpl::attention_maps(const torch::Tensor& image) {

@@ -1,19 +1,23 @@
 #pragma once
 
+#include "translution/core/export.h"
 #include "translution/models/backbone.h"
 
 namespace translution {
 
 /// Vision Transformer: patches, blocks of any method, classes.
-class ViTImpl : public torch::nn::Module {
+class TRANSLUTION_API ViTImpl : public torch::nn::Module {
  public:
-  explicit ViTImpl(const ModelOptions& options);
+  /// Weights come from `generator`, or from the process's where it is undefined; so does dropout
+  /// below.
+  explicit ViTImpl(const ModelOptions& options, const at::Generator& generator = {});
 
-  torch::Tensor forward(const torch::Tensor& image);  ///< [B,channels,H,W] -> [B,classes]
+  /// [B,channels,H,W] -> [B,classes]
+  torch::Tensor forward(const torch::Tensor& image, const at::Generator& generator = {});
   /// One map per block, [B,heads,N,N]; token 0 is the class token where there is one.
   std::vector<torch::Tensor> attention_maps(const torch::Tensor& image);
   /// Patch features with class token and position embedding: what the first block sees, [B,N,dim].
-  torch::Tensor embed(const torch::Tensor& image);
+  torch::Tensor embed(const torch::Tensor& image, const at::Generator& generator = {});
 
   ModelOptions options;
   torch::nn::LayerNorm patch_norm{nullptr}, embed_norm{nullptr};  // empty without extra_norms

@@ -7,9 +7,9 @@
 #include "translution/core/error.h"
 #include "translution/nn/linear.h"
 #include "translution/ops/convolution.h"
-#include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
 #include "translution/ops/rotary.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -20,13 +20,14 @@ constexpr double kSmall = 0.02;
 constexpr double kGateStart = 1.0;
 constexpr double kRotaryBase = 10000;
 
-void start(const ParameterSpec& spec, Init init, at::Tensor& parameter) {
+void start(const ParameterSpec& spec, Init init, const at::Generator& generator,
+           at::Tensor& parameter) {
   if (init == Init::none) return;
   torch::NoGradGuard no_grad;
   if (spec.fan_in > 0) {
     const bool table = spec.shape.size() == 3 && init == Init::authors;
     const double fan = static_cast<double>(spec.fan_in * (table ? spec.shape[2] : 1));
-    parameter.uniform_(-1 / std::sqrt(fan), 1 / std::sqrt(fan));
+    parameter.uniform_(-1 / std::sqrt(fan), 1 / std::sqrt(fan), generator);
     return;
   }
   if (spec.name.find("_bias") != std::string::npos) {
@@ -37,7 +38,7 @@ void start(const ParameterSpec& spec, Init init, at::Tensor& parameter) {
     parameter.fill_(kGateStart);
     return;
   }
-  parameter.normal_(0, kSmall);
+  parameter.normal_(0, kSmall, generator);
   if (spec.name == "position_weight") parameter[0].fill_(-1);  // nearer is stronger
 }
 
@@ -131,14 +132,14 @@ AttentionLayout attention_layout(const AttentionOptions& o) {
 
 MethodResult apply_method(const at::Tensor& x, int64_t dim, const Position& position,
                           const AttentionLayout& layout, const WeightOf& weight, AttentionCall call,
-                          double dropout) {
+                          double dropout, const at::Generator& generator) {
   check_input(x, dim, layout);
   call.pairs.text = layout.pairs;
   if (layout.angles.defined()) call.angles = layout.angles.slice_symint(0, 0, x.sym_size(1));
   if (!x.device().is_cpu()) call.workspace = 0;  // only the CPU's kernels keep encodings
   const RoleWeights shared{weight("query"), weight("key"), weight("value")};
   if (position.method == Method::convolution) return convolve(x, weight("kernel"), call);
-  call.keep = dropout_mask(dropout, x, call);
+  call.keep = dropout_mask(dropout, x, call, generator);
   if (position.method == Method::translution) return translution(x, shared, call);
   if (position.method == Method::alpha_translution)
     return alpha_translution(
@@ -162,28 +163,36 @@ std::vector<int64_t> query_rows(const at::Tensor& rows) {
 }
 
 std::vector<std::pair<std::string, at::Tensor>> start_attention(const AttentionOptions& options,
-                                                                const at::TensorOptions& tensors) {
+                                                                const at::TensorOptions& tensors,
+                                                                const at::Generator& generator) {
   std::vector<std::pair<std::string, at::Tensor>> started;
   for (const auto& spec : attention_parameters(options)) {
     auto parameter = large_empty(spec.shape, tensors);
-    start(spec, options.init(), parameter);
+    start(spec, options.init(), generator, parameter);
     started.emplace_back(spec.name, parameter);
   }
   return started;
 }
 
-at::Tensor start_vectors(at::IntArrayRef shape, Init init, const at::TensorOptions& tensors) {
+at::Tensor start_vectors(at::IntArrayRef shape, Init init, const at::TensorOptions& tensors,
+                         const at::Generator& generator) {
   auto vectors = torch::empty(shape, tensors);
-  return init == Init::none ? vectors : vectors.normal_(0, init == Init::authors ? 1.0 : kSmall);
+  if (init == Init::none) return vectors;
+  return vectors.normal_(0, init == Init::authors ? 1.0 : kSmall, generator);
 }
 
-AttentionImpl::AttentionImpl(AttentionOptions options_) : options(std::move(options_)) { reset(); }
+AttentionImpl::AttentionImpl(AttentionOptions options_, const at::Generator& generator)
+    : options(std::move(options_)) {
+  start(generator);
+}
 
-void AttentionImpl::reset() {
-  for (const auto& [name, parameter] : start_attention(options))
+void AttentionImpl::reset() { start({}); }
+
+void AttentionImpl::start(const at::Generator& generator) {
+  for (const auto& [name, parameter] : start_attention(options, torch::kFloat, generator))
     register_parameter(name, parameter);
   const int64_t width = options.heads() * options.dim_head();
-  out = register_module("out", make_linear(width, options.dim(), options.init()));
+  out = register_module("out", make_linear(width, options.dim(), options.init(), generator));
   layout_ = attention_layout(options);
   const bool related = options.position().uses_offsets() && options.relation();
   offsets_ = related ? options.relation() : find_offsets(layout_.pairs);
@@ -206,9 +215,10 @@ WeightOf AttentionImpl::weights() const {
   };
 }
 
-torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
+torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& rows,
+                                     const at::Generator& generator) {
   const auto result = apply_method(x, options.dim(), options.position(), layout_, weights(),
-                                   call_for(rows, /*map=*/false), dropout());
+                                   call_for(rows, /*map=*/false), dropout(), generator);
   return multiply(out, result.out, options.precision());
 }
 
@@ -224,7 +234,7 @@ std::optional<Lookahead> AttentionImpl::lookahead() const {
   const bool fits = position.method == Method::translution && position.roles == Roles{} &&
                     options.causal() && options.grid().size() == 1 && !options.cls() &&
                     !options.relation();
-  if (!fits || !fused_enabled()) return {};
+  if (!fits || !runtime().fused()) return {};
   const auto& query = parameters_["query"];
   const auto type = query.scalar_type();
   const bool known = type == torch::kFloat || type == torch::kDouble || type == torch::kBFloat16;

@@ -1,11 +1,15 @@
 #include "translution/nn/block.h"
 
 #include "translution/core/error.h"
+#include "translution/nn/dropout.h"
 #include "translution/nn/linear.h"
 #include "translution/nn/norm.h"
 #include "translution/ops/gelu.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 torch::nn::Dropout make_dropout(double p) {
@@ -13,9 +17,10 @@ torch::nn::Dropout make_dropout(double p) {
   return torch::nn::Dropout(p);
 }
 
-torch::nn::Linear checked_linear(int64_t in, int64_t out, Init init) {
+torch::nn::Linear checked_linear(int64_t in, int64_t out, Init init,
+                                 const at::Generator& generator) {
   require(in > 0 && out > 0, "block: wanted dim and mlp_dim of 1 or more, got ", in, " and ", out);
-  return make_linear(in, out, init);
+  return make_linear(in, out, init, generator);
 }
 
 }  // namespace
@@ -24,34 +29,38 @@ torch::nn::LayerNorm make_norm(int64_t dim, double eps) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({dim}).eps(eps));
 }
 
-FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& style)
-    : up(register_module("up", checked_linear(dim, hidden, style.init))),
-      down(register_module("down", checked_linear(hidden, dim, style.init))),
+FeedForwardImpl::FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& style,
+                                 const at::Generator& generator)
+    : up(register_module("up", checked_linear(dim, hidden, style.init, generator))),
+      down(register_module("down", checked_linear(hidden, dim, style.init, generator))),
       dropout(register_module("dropout", make_dropout(style.dropout))),
       gelu_(style.gelu),
       precision_(style.precision) {}
 
-torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
-  const auto hidden = gelu(multiply(up, x, precision_), gelu_ == Gelu::tanh);
-  return dropout(multiply(down, dropout(hidden), precision_));
+torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x, const at::Generator& generator) {
+  const auto hidden =
+      drop(dropout, gelu(multiply(up, x, precision_), gelu_ == Gelu::tanh), generator);
+  return drop(dropout, multiply(down, hidden, precision_), generator);
 }
 
-BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, const BlockStyle& style)
+BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, const BlockStyle& style,
+                     const at::Generator& generator)
     : norm1(register_module("norm1", make_norm(options.dim(), style.norm_eps))),
       norm2(register_module("norm2", make_norm(options.dim(), style.norm_eps))),
-      attention(register_module("attention", Attention(options))),
-      mlp(register_module("mlp", FeedForward(options.dim(), mlp_dim, style))),
+      attention(register_module("attention", Attention(options, generator))),
+      mlp(register_module("mlp", FeedForward(options.dim(), mlp_dim, style, generator))),
       dropout(register_module("dropout", make_dropout(style.dropout))) {}
 
 torch::Tensor BlockImpl::finish(const torch::Tensor& x, const torch::Tensor& rows,
-                                const torch::Tensor& attended) {
+                                const torch::Tensor& attended, const at::Generator& generator) {
   const auto kept = rows.defined() ? x.index_select(1, rows.to(x.device())) : x;
-  const auto y = kept + dropout(attended);
-  return y + mlp(normalise(norm2, y));
+  const auto y = kept + drop(dropout, attended, generator);
+  return y + mlp(normalise(norm2, y), generator);
 }
 
-torch::Tensor BlockImpl::forward(const torch::Tensor& x, const torch::Tensor& rows) {
-  return finish(x, rows, attention(normalise(norm1, x), rows));
+torch::Tensor BlockImpl::forward(const torch::Tensor& x, const torch::Tensor& rows,
+                                 const at::Generator& generator) {
+  return finish(x, rows, attention(normalise(norm1, x), rows, generator), generator);
 }
 
 torch::Tensor BlockImpl::forward_last(const torch::Tensor& x, Lookahead& lookahead) {

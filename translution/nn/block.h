@@ -9,15 +9,17 @@
 
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/nn/attention.h"
 
 namespace translution {
 
 /// Linear, GELU, Linear, with dropout after each.
-class FeedForwardImpl : public torch::nn::Module {
+class TRANSLUTION_API FeedForwardImpl : public torch::nn::Module {
  public:
-  FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& style);
-  torch::Tensor forward(const torch::Tensor& x);
+  FeedForwardImpl(int64_t dim, int64_t hidden, const BlockStyle& style,
+                  const at::Generator& generator = {});
+  torch::Tensor forward(const torch::Tensor& x, const at::Generator& generator = {});
 
   torch::nn::Linear up{nullptr}, down{nullptr};
   torch::nn::Dropout dropout{nullptr};
@@ -28,14 +30,16 @@ class FeedForwardImpl : public torch::nn::Module {
 };
 TORCH_MODULE(FeedForward);
 
-torch::nn::LayerNorm make_norm(int64_t dim, double eps);
+TRANSLUTION_API torch::nn::LayerNorm make_norm(int64_t dim, double eps);
 
 /// x += attention(norm1(x)); x += mlp(norm2(x)).
-class BlockImpl : public torch::nn::Module {
+class TRANSLUTION_API BlockImpl : public torch::nn::Module {
  public:
-  BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, const BlockStyle& style);
+  BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, const BlockStyle& style,
+            const at::Generator& generator = {});
   /// Only the query rows asked for are computed and returned.
-  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {});
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {},
+                        const at::Generator& generator = {});
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
                                                            const torch::Tensor& rows = {});
   /// The last row alone, for a text that grows token by token.
@@ -48,7 +52,7 @@ class BlockImpl : public torch::nn::Module {
 
  private:
   torch::Tensor finish(const torch::Tensor& x, const torch::Tensor& rows,
-                       const torch::Tensor& attended);
+                       const torch::Tensor& attended, const at::Generator& generator = {});
 };
 TORCH_MODULE(Block);
 

@@ -2,19 +2,30 @@
 
 #include <torch/nn/modules/linear.h>
 
+#include <cmath>
+
 #include "translution/nn/options.h"
 #include "translution/ops/project.h"
 
 namespace translution {
 
-/// A linear layer. With Init::none its weights are left as allocated: memory that nobody has
+/// A linear layer that starts as LibTorch's, with numbers from `generator`, or from the process's
+/// where it is undefined. With Init::none its weights are left as allocated: memory that nobody has
 /// touched takes no room, and they are loaded or replaced next.
-inline torch::nn::Linear make_linear(int64_t in, int64_t out, Init init, bool bias = true) {
-  if (init != Init::none) return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias));
-  torch::nn::Linear layer(torch::nn::LinearOptions(1, 1).bias(bias));
+inline torch::nn::Linear make_linear(int64_t in, int64_t out, Init init,
+                                     const at::Generator& generator, bool bias = true) {
+  torch::nn::Linear layer(torch::nn::LinearOptions(1, 0).bias(bias));  // nothing to draw
   layer->options.in_features(in).out_features(out);
   layer->weight.set_data(torch::empty({out, in}));
   if (bias) layer->bias.set_data(torch::empty({out}));
+  if (init == Init::none) return layer;
+  const torch::NoGradGuard no_grad;
+  // 1/sqrt(in) both, but LibTorch rounds the weight's on the way.
+  const double gain = std::sqrt(2.0 / (1 + std::pow(std::sqrt(5.0), 2)));
+  const double root = std::sqrt(static_cast<double>(in));
+  const double bound = std::sqrt(3.0) * (gain / root);
+  layer->weight.uniform_(-bound, bound, generator);
+  if (bias) layer->bias.uniform_(-1 / root, 1 / root, generator);
   return layer;
 }
 

@@ -6,6 +6,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // Keeps heads * dim_head and heads * relative_dim far from overflow.
@@ -27,7 +30,8 @@ void check_options(const AttentionOptions& o) {
   require(o.heads() > 0, "attention: wanted one or more heads, got ", o.heads());
   require(o.dim_head() > 0, "attention: wanted dim_head of 1 or more, got ", o.dim_head());
   const bool alpha = o.position().method == Method::alpha_translution;
-  const int64_t widest = alpha ? std::max(o.dim_head(), o.position().relative_dim) : o.dim_head();
+  const int64_t small = std::max(o.position().relative_dim, o.position().relative_dim_out);
+  const int64_t widest = alpha ? std::max(o.dim_head(), small) : o.dim_head();
   require(o.dim() <= kMaxWidth && o.heads() <= kMaxWidth / widest, "attention: dim ", o.dim(),
           " or ", o.heads(), " heads of ", widest, " channels are wider than ", kMaxWidth);
   require(o.dropout() >= 0 && o.dropout() < 1,
@@ -57,11 +61,11 @@ void add_role(std::vector<ParameterSpec>& specs, const char* name, bool relative
 void add_alpha(std::vector<ParameterSpec>& specs, const AttentionOptions& o, int64_t slots,
                int64_t width) {
   const Position& p = o.position();
-  const int64_t small = p.relative_dim * o.heads();
+  const int64_t small = p.relative_dim * o.heads(), small_out = p.relative_out() * o.heads();
   if (small == 0) return;
   const auto role = [&](const char* down, const char* table, bool relative) {
-    specs.push_back({down, {o.dim(), small}, o.dim()});
-    if (relative) specs.push_back({table, {slots, small, small}, small, true});
+    specs.push_back({down, {o.dim(), relative ? small : small_out}, o.dim()});
+    if (relative) specs.push_back({table, {slots, small, small_out}, small, true});
   };
   if (p.roles.q || p.roles.k || !p.shared_qkv) {
     role("query_down", "query_offsets", p.roles.q);
@@ -69,7 +73,7 @@ void add_alpha(std::vector<ParameterSpec>& specs, const AttentionOptions& o, int
   }
   if (p.roles.v || !p.shared_qkv) {
     role("value_down", "value_offsets", p.roles.v);
-    specs.push_back({"value_up", {small, width}, small});
+    specs.push_back({"value_up", {small_out, width}, small_out});
   }
 }
 

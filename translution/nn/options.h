@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/names.h"
 #include "translution/core/offsets.h"
 #include "translution/core/position.h"
 #include "translution/core/precision.h"
-#include "translution/ops/workspace.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 
@@ -25,7 +26,10 @@ enum class Init {
 inline constexpr Named<Init> kInits[] = {
     {Init::scaled, "scaled", "by the number of channels that go in"},
     {Init::authors, "authors", "as in the authors' released code"},
+    {Init::none, "none", "left as allocated"},
 };
+/// So many of them are for users; programs choose `none` for weights that are loaded next.
+inline constexpr size_t kInitsForUsers = 2;
 
 struct AttentionOptions {
   explicit AttentionOptions(int64_t dim) : dim_(dim) {}
@@ -42,17 +46,17 @@ struct AttentionOptions {
   TORCH_ARG(double, dropout) = 0.0;   ///< on the attention
   TORCH_ARG(Init, init) = Init::scaled;
   /// Bytes of encoded queries and keys that forward may keep for backward.
-  TORCH_ARG(int64_t, workspace) = default_workspace();
+  TORCH_ARG(int64_t, workspace) = runtime().workspace();
   TORCH_ARG(Precision, precision) = Precision::float32;  ///< of products
   /// A relation of the caller's own instead of the grid's offsets.
   TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
 };
 
 /// Does nothing in the layer know the places of its tokens, so that it takes any number of them?
-bool takes_any_length(const AttentionOptions& options);
+TRANSLUTION_API bool takes_any_length(const AttentionOptions& options);
 
 /// One parameter of a layer.
-struct ParameterSpec {
+struct TRANSLUTION_API ParameterSpec {
   std::string name;
   std::vector<int64_t> shape;
   int64_t fan_in = 0;     ///< 0 for vectors and numbers
@@ -64,7 +68,7 @@ struct ParameterSpec {
 };
 
 /// What AttentionImpl registers, without allocating it. Refuses options that make no sense.
-std::vector<ParameterSpec> attention_parameters(const AttentionOptions& options);
+TRANSLUTION_API std::vector<ParameterSpec> attention_parameters(const AttentionOptions& options);
 
 enum class Gelu { exact, tanh };
 

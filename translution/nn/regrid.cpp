@@ -10,6 +10,9 @@
 #include "translution/nn/attention.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Coordinates = std::vector<int64_t>;

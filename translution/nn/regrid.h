@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/offsets.h"
 
 namespace translution {
@@ -17,7 +18,7 @@ enum class Fill {
 };
 
 /// What was done to one tensor: how many rows were kept, and how many filled.
-struct RegridNote {
+struct TRANSLUTION_API RegridNote {
   std::string name;
   int64_t old_rows, new_rows, kept, filled;
   /// "blocks.0.attention.query: 172 -> 292 rows, 172 kept, 120 filled from the nearest"
@@ -27,12 +28,14 @@ struct RegridNote {
 /// Rows of a table [M,…] moved from one offset table to another. Offsets that both have are kept,
 /// class-token rows too; new ones are filled; old ones that the new grid lacks are dropped.
 /// Both must be relative tables on grids of as many dimensions, alike in class token and causality.
-at::Tensor regrid_offsets(const at::Tensor& table, const OffsetTable& from, const OffsetTable& to,
-                          Fill fill, RegridNote* note = nullptr);
+TRANSLUTION_API at::Tensor regrid_offsets(const at::Tensor& table, const OffsetTable& from,
+                                          const OffsetTable& to, Fill fill,
+                                          RegridNote* note = nullptr);
 
 /// The same for rows per place [N,…], such as an input position embedding.
-at::Tensor regrid_places(const at::Tensor& rows, const OffsetOptions& from, const OffsetOptions& to,
-                         Fill fill, RegridNote* note = nullptr);
+TRANSLUTION_API at::Tensor regrid_places(const at::Tensor& rows, const OffsetOptions& from,
+                                         const OffsetOptions& to, Fill fill,
+                                         RegridNote* note = nullptr);
 
 /// Tensors by the names of `named_parameters()`.
 using NamedTensors = std::map<std::string, at::Tensor>;
@@ -41,8 +44,9 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 /// offset and per place are moved to the model's own grid, everything else must fit as it is.
 /// Missing, unknown or ill-fitting tensors stop it, before anything is changed. Returns what was
 /// moved, one note per tensor; nothing where the grids are equal.
-std::vector<RegridNote> load_tensors(torch::nn::Module& model, const NamedTensors& tensors,
-                                     const std::vector<int64_t>& saved_grid,
-                                     Fill fill = Fill::nearest);
+TRANSLUTION_API std::vector<RegridNote> load_tensors(torch::nn::Module& model,
+                                                     const NamedTensors& tensors,
+                                                     const std::vector<int64_t>& saved_grid,
+                                                     Fill fill = Fill::nearest);
 
 }  // namespace translution

@@ -7,6 +7,7 @@
 
 #include "translution/kernels/bf16.h"
 #include "translution/kernels/row_ops.h"
+#include "translution/ops/runtime.h"
 #include "translution/ops/packed_weights.h"
 #include "translution/ops/parallel.h"
 #include "translution/ops/register.h"
@@ -32,11 +33,12 @@ void for_pieces(int64_t count, const Work& work) {
 }
 
 bool is_fused(const at::Tensor& x) {
-  return x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
+  return runtime().fused() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
 double sum_squares_portable(const at::Tensor& gradient) {
-  return gradient.to(at::kDouble).square().sum().item<double>();
+  const bool has_double = !gradient.is_mps();
+  return (has_double ? gradient.to(at::kDouble) : gradient).square().sum().item<double>();
 }
 
 double sum_squares_cpu(const at::Tensor& given) {
@@ -61,7 +63,7 @@ double norm_op(at::TensorList gradients) {
   return std::sqrt(total);
 }
 
-// One parameter's part of a step.
+// One parameter's part of a step; bumps its version.
 using Update = void(const AdamWOptions& options, int64_t steps, double scale,
                     const at::Tensor& gradient, at::Tensor& parameter, at::Tensor& first,
                     at::Tensor& second);
@@ -121,9 +123,12 @@ void update_cpu(const AdamWOptions& options, int64_t steps, double scale,
     return update_portable(options, steps, scale, gradient, parameter, first, second);
   const auto dense = gradient.contiguous();
   const auto copies = copies_to_update(parameter);
-  if (copies.straight.defined() || copies.turned.defined())
-    return update_packed(make_step<float>(options, steps, /*decays=*/true, scale), copies, dense,
-                         parameter, first, second);
+  if (copies.straight.defined() || copies.turned.defined()) {
+    update_packed(make_step<float>(options, steps, /*decays=*/true, scale), copies, dense,
+                  parameter, first, second);
+    parameter.unsafeGetTensorImpl()->bump_version();
+    return copies_are_current(parameter);
+  }
   AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "AdamW", [&] {
     const auto step = make_step<scalar_t>(options, steps, parameter.dim() > 1, scale);
     for_pieces(parameter.numel(), [&](int64_t, int64_t begin, int64_t count) {
@@ -132,6 +137,7 @@ void update_cpu(const AdamWOptions& options, int64_t steps, double scale,
           first.data_ptr<scalar_t>() + begin, second.data_ptr<scalar_t>() + begin);
     });
   });
+  parameter.unsafeGetTensorImpl()->bump_version();
 }
 
 void check_alike(const char* what, const at::Tensor& tensor, const at::Tensor& parameter) {
@@ -164,8 +170,6 @@ void step_op(at::TensorList parameters, at::TensorList gradients, at::TensorList
       check_contiguous(moment);
     }
     update({lr, beta1, beta2, epsilon, weight_decay}, steps, scale, gradients[p], parameter, m, v);
-    parameter.unsafeGetTensorImpl()->bump_version();
-    copies_are_current(parameter);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 struct AdamWOptions {
@@ -13,11 +15,12 @@ struct AdamWOptions {
 };
 
 /// Square root of the sum of squares of all gradients; on the CPU always the same bits.
-double gradient_norm(at::TensorList gradients);
+TRANSLUTION_API double gradient_norm(at::TensorList gradients);
 
 /// The `steps`-th step of AdamW from 1 on, with gradients times `scale`: parameters and moments are
 /// changed in place. The registered op `translution::adamw_`; on the CPU one pass over memory.
-void adamw_step(const AdamWOptions& options, int64_t steps, double scale, at::TensorList parameters,
-                at::TensorList gradients, at::TensorList first, at::TensorList second);
+TRANSLUTION_API void adamw_step(const AdamWOptions& options, int64_t steps, double scale,
+                                at::TensorList parameters, at::TensorList gradients,
+                                at::TensorList first, at::TensorList second);
 
 }  // namespace translution

@@ -189,7 +189,8 @@ AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call
   return {outputs[0], outputs[1], outputs[2], outputs[3]};
 }
 
-at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call) {
+at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call,
+                        const at::Generator& generator) {
   TORCH_CHECK(p >= 0 && p < 1, "dropout: wanted a probability in [0, 1), got ", p);
   if (p == 0) return {};
   TORCH_CHECK(x.defined() && x.dim() == 3, "dropout: expected x [B, N, C]");
@@ -198,7 +199,7 @@ at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call
   const auto queries = rows.empty() ? tokens : c10::SymInt(static_cast<int64_t>(rows.size()));
   return at::empty_symint({x.sym_size(0), call.heads, queries, tokens},
                           x.options().requires_grad(false))
-      .bernoulli_(1 - p)
+      .bernoulli_(1 - p, generator)
       .div_(1 - p);
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include "translution/core/export.h"
 #include "translution/core/pairs.h"
 #include "translution/core/precision.h"
-#include "translution/ops/workspace.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 
@@ -30,7 +32,7 @@ struct AttentionTerms {
 };
 
 /// What an attention takes beside its terms.
-struct AttentionCall {
+struct TRANSLUTION_API AttentionCall {
   PairsName pairs;  ///< which tokens meet, and their slots; the number of tokens comes from x
   int64_t heads = 1;
   double scale = 1.0;    ///< set by the methods of ops/methods.h
@@ -40,7 +42,7 @@ struct AttentionCall {
   bool map = false;  ///< the methods also give the weights that values are summed with
   /// Bytes that forward may keep of encoded queries and keys for backward; what does not fit is
   /// encoded again. The result is the same.
-  int64_t workspace = default_workspace();
+  int64_t workspace = runtime().workspace();
   /// Tensors that are bfloat16 themselves are multiplied as such in either.
   Precision precision = Precision::float32;
 };
@@ -55,9 +57,11 @@ struct AttentionResult {
 
 /// The registered op `translution::attention`: checks, then the implementation for the device.
 /// Differentiable in every term. A row that sees no token gives zeros.
-AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call);
+TRANSLUTION_API AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call);
 
-/// The dropout mask of a call on x [B,N,C], drawn anew; undefined for p = 0.
-at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call);
+/// The dropout mask of a call on x [B,N,C], drawn from `generator`, or from the process's where it
+/// is undefined; undefined for p = 0.
+TRANSLUTION_API at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call,
+                                        const at::Generator& generator = {});
 
 }  // namespace translution

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "translution/core/message.h"
+#include "translution/core/shards.h"
 #include "translution/kernels/gemm.h"
 #include "translution/kernels/slot_plan.h"
 #include "translution/ops/attention_impl.h"
@@ -11,6 +12,9 @@
 #include "translution/ops/rounding.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kOp = "attention";

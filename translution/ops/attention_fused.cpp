@@ -7,8 +7,8 @@
 #include "translution/ops/fused_relative.h"
 #include "translution/ops/fused_softmax.h"
 #include "translution/ops/fused_vectors.h"
-#include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -99,7 +99,7 @@ TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
 // without bias, gate or vectors beside them, and vectors of keys and values where rel_q has no
 // table of its own. That is all that the methods ask for.
 bool is_fused(const AttentionTerms& terms, const AttentionCall& call) {
-  if (!fused_enabled() || is_vectors(terms.table_q)) return false;
+  if (!runtime().fused() || is_vectors(terms.table_q)) return false;
   const bool vectors = is_vectors(terms.table_k) || is_vectors(terms.table_v);
   if (is_vectors(terms.table_k) && terms.table_q.defined()) return false;
   if (is_pairwise(terms) && (vectors || terms.bias.defined() || terms.gate.defined())) return false;

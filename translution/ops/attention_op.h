@@ -50,7 +50,8 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
                              const OptionalTensor& mask, const std::string& precision,
                              const std::string& group, int64_t workspace = 0) {
   TORCH_CHECK(!mask.has_value(), "attention: expected no mask; key padding is not available yet");
-  TORCH_CHECK(group.empty(), "attention: expected no process group, got ", in_quotes(group));
+  TORCH_CHECK(group.empty(), "attention: expected no process group, got ",
+              detail::in_quotes(group));
   AttentionCall call;
   call.pairs = {pairs, grid.vec(), rows.vec()};
   call.heads = heads;

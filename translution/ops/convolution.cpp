@@ -14,6 +14,9 @@
 #include "translution/ops/rounding.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using torch::autograd::AutogradContext;

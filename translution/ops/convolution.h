@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "translution/core/export.h"
 #include "translution/core/pairs.h"
 #include "translution/core/precision.h"
 
@@ -10,7 +11,8 @@ namespace translution {
 /// Convolution over the token grid, the end of the family where every score is one:
 ///   out_i = sum_j x_j W[slot(i, j)]      over the open pairs
 /// x [B,N,C]; weight [M,C,C']; pairs with a window, such as "7x7 window=1"; result [B,Nq,C'].
-at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const PairsName& pairs,
-                       Precision precision = Precision::float32);
+TRANSLUTION_API at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight,
+                                       const PairsName& pairs,
+                                       Precision precision = Precision::float32);
 
 }  // namespace translution

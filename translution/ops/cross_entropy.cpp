@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -10,9 +9,10 @@
 
 #include "translution/kernels/row_ops.h"
 #include "translution/ops/fixed_sum.h"
-#include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
+#include "translution/ops/parallel.h"
 #include "translution/ops/register.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -29,7 +29,7 @@ using LossBackward = at::Tensor(const at::Tensor& d, const at::Tensor& logits,
 constexpr const char* kCrossEntropy = "cross_entropy";
 
 bool loss_is_fused(const at::Tensor& logits) {
-  return fused_enabled() && logits.numel() > 0 &&
+  return runtime().fused() && logits.numel() > 0 &&
          (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
 }
 
@@ -57,7 +57,7 @@ template <typename Work>
 void for_rows(const at::Tensor& matrix, const Work& work) {
   constexpr int64_t kNumbers = 1 << 15;  // that are worth a thread
   const int64_t grain = std::max<int64_t>(1, kNumbers / matrix.size(1));
-  at::parallel_for(0, matrix.size(0), grain, [&](int64_t begin, int64_t end) {
+  parallel_ranges(matrix.size(0), grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) work(row);
   });
 }

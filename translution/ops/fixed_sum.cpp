@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "translution/kernels/row_ops.h"
-#include "translution/ops/implementation.h"
 #include "translution/ops/parallel.h"
 #include "translution/ops/register.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -51,7 +51,7 @@ at::Tensor sum_portable(const at::Tensor& x) { return x.sum(0); }
 
 at::Tensor sum_cpu(const at::Tensor& x) {
   const bool floats = x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
-  if (!floats || !fused_enabled() || x.numel() == 0) return sum_portable(x);
+  if (!floats || !runtime().fused() || x.numel() == 0) return sum_portable(x);
   const auto dense = x.contiguous();
   at::Tensor sum;
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sum_first", [&] {
@@ -110,7 +110,7 @@ Shards::Shards(int64_t rows, int64_t width) {
 template <typename T>
 void merge_shards(T* sums, int64_t count, int64_t width) {
   if (count == 1) return;
-  at::parallel_for(0, width, 1 << 12, [&](int64_t begin, int64_t end) {
+  parallel_ranges(width, 1 << 12, [&](int64_t begin, int64_t end) {
     for (int64_t shard = 1; shard < count; ++shard)
       kernels::row_ops<T>().add(sums + shard * width + begin, end - begin, sums + begin);
   });

@@ -95,7 +95,7 @@ template <typename T>
 template <typename Work>
 void FusedContent<T>::for_blocks(const Work& work) const {
   const int64_t pairs = call_.pair_count(), parts = call_.batch_last ? call_.heads : 1;
-  at::parallel_for(0, (pairs + kPairs - 1) / kPairs, 1, [&](int64_t first, int64_t last) {
+  parallel_ranges((pairs + kPairs - 1) / kPairs, 1, [&](int64_t first, int64_t last) {
     for (int64_t pair = first * kPairs; pair < std::min(last * kPairs, pairs); pair += kPairs)
       for (int64_t part = 0; part < parts; ++part)
         work(pair, std::min(kPairs, pairs - pair), part, parts);

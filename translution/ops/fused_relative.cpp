@@ -20,7 +20,7 @@ at::Tensor turned(const at::Tensor& x, int64_t parts, int64_t rows, int64_t cols
   for (int64_t part = 0; part < parts; ++part) {
     const T* from = data<T>(x) + part * rows * cols;
     T* to = data<T>(out) + part * rows * cols;
-    at::parallel_for(0, cols, 256, [&](int64_t begin, int64_t end) {
+    parallel_ranges(cols, 256, [&](int64_t begin, int64_t end) {
       ops.transpose(from + begin, rows, cols, end - begin, 1, 0, to + begin * rows, rows);
     });
   }
@@ -34,7 +34,7 @@ at::Tensor rounded_tokens_first(const at::Tensor& x, int64_t parts) {
   auto out = large_empty({parts, N, b, C}, x.options().dtype(at::kBFloat16));
   const auto* const from = data<float>(given);
   auto* const to = data<kernels::Bf16>(out);
-  at::parallel_for(0, parts * N, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(parts * N, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       for (int64_t sample = 0; sample < b; ++sample)
         kernels::bf16_row_ops().round(
@@ -51,7 +51,7 @@ at::Tensor packed_tokens(const at::Tensor& x, int64_t parts, bool batch_last) {
   const int64_t size = batch_last ? kernels::packed_size(C, b) : kernels::packed_size(b, C);
   auto out = large_empty({parts, N, size}, x.options().dtype(at::kBFloat16));
   const auto& ops = kernels::bf16_row_ops();
-  at::parallel_for(0, parts * N, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(parts * N, 1, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       const float* const rows =
           data<float>(given) + token / N * b * given.stride(0) + token % N * given.stride(1);
@@ -190,7 +190,7 @@ template <typename Passes>
 at::Tensor FusedRelative<Passes>::merge(const at::Tensor& sums) const {
   const int64_t count = sums.stride(0);
   const auto& ops = kernels::row_ops<T>();
-  at::parallel_for(0, count, 1 << 14, [&](int64_t begin, int64_t end) {
+  parallel_ranges(count, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t sum = 1; sum < sums.size(0); ++sum)
       ops.add(data<T>(sums) + sum * count + begin, end - begin, data<T>(sums) + begin);
   });

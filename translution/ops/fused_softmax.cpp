@@ -1,13 +1,13 @@
 #include "translution/ops/fused_softmax.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "translution/kernels/row_ops.h"
 #include "translution/ops/fixed_sum.h"
+#include "translution/ops/parallel.h"
 
 namespace translution {
 namespace {
@@ -16,7 +16,7 @@ constexpr int64_t kRows = 64;  // of a map, the least that one thread takes
 
 template <typename Work>
 void for_rows(int64_t count, const Work& work) {
-  at::parallel_for(0, count, kRows, [&](int64_t begin, int64_t end) {
+  parallel_ranges(count, kRows, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) work(row);
   });
 }
@@ -37,7 +37,7 @@ template <typename T>
 void FusedSoftmax<T>::on_lanes(at::Tensor& scores) const {
   const auto& ops = kernels::row_ops<T>();
   const int64_t N = call_.tokens, lanes = call_.lane_count();
-  at::parallel_for(0, call_.queries, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(call_.queries, 1, [&](int64_t begin, int64_t end) {
     std::vector<T> scratch(2 * lanes);
     for (int64_t i = begin; i < end; ++i)
       ops.softmax_lanes(data<T>(scores) + i * N * lanes, call_.pairs->open().data() + i * N, N,
@@ -49,7 +49,7 @@ template <typename T>
 void FusedSoftmax<T>::on_lanes_backward(const at::Tensor& p, at::Tensor& dp) const {
   const auto& ops = kernels::row_ops<T>();
   const int64_t N = call_.tokens, lanes = call_.lane_count();
-  at::parallel_for(0, call_.queries, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(call_.queries, 1, [&](int64_t begin, int64_t end) {
     std::vector<T> scratch(lanes);
     for (int64_t i = begin; i < end; ++i)
       ops.softmax_lanes_backward(data<T>(p) + i * N * lanes, data<T>(dp) + i * N * lanes, N, lanes,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "translution/core/cpu_info.h"
+#include "translution/core/export.h"
 
 namespace translution {
 
@@ -16,6 +17,6 @@ struct InstructionSets {
   std::string users_onednn_limit;  ///< "ONEDNN_MAX_CPU_ISA=AVX2", or empty
 };
 
-InstructionSets instruction_sets();
+TRANSLUTION_API InstructionSets instruction_sets();
 
 }  // namespace translution

@@ -4,8 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
-#include <map>
-#include <mutex>
+#include <iterator>
 #include <new>
 
 #include "translution/core/memory.h"
@@ -15,65 +14,6 @@ namespace {
 
 constexpr size_t kPage = size_t{2} << 20;
 constexpr size_t kLarge = size_t{1} << 20;
-
-/// Freed blocks by size, for the next tensor that they fit.
-class BlockPool {
- public:
-  // Never destroyed: tensors may outlive everything else that is static.
-  static BlockPool& instance() {
-    static BlockPool* const pool = new BlockPool;
-    return *pool;
-  }
-
-  /// A block of at least `bytes`; `bytes` becomes its size.
-  void* take(size_t& bytes) {
-    bytes = (bytes + kPage - 1) / kPage * kPage;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = free_.lower_bound(bytes);
-      if (found != free_.end() && found->first <= bytes + bytes / 8) {
-        void* block = found->second;
-        bytes = found->first;
-        kept_ -= bytes;
-        free_.erase(found);
-        return block;
-      }
-    }
-    void* block = nullptr;
-    if (posix_memalign(&block, kPage, bytes) != 0) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-    madvise(block, bytes, MADV_HUGEPAGE);  // a wish: without huge pages the memory works as well
-#endif
-    return block;
-  }
-
-  void give_back(void* block, size_t bytes) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (kept_ + bytes <= limit_) {
-        free_.emplace(bytes, block);
-        kept_ += bytes;
-        return;
-      }
-    }
-    std::free(block);
-  }
-
-  size_t release() {
-    const std::lock_guard lock(mutex_);
-    const size_t bytes = kept_;
-    for (const auto& [size, block] : free_) std::free(block);
-    free_.clear();
-    kept_ = 0;
-    return bytes;
-  }
-
- private:
-  std::mutex mutex_;
-  std::multimap<size_t, void*> free_;
-  size_t kept_ = 0;
-  const size_t limit_ = static_cast<size_t>(usable_bytes()) / 4;
-};
 
 size_t byte_count(at::IntArrayRef sizes, const at::TensorOptions& options) {
   size_t bytes = options.dtype().itemsize();
@@ -96,6 +36,78 @@ at::Tensor large_zeros(at::IntArrayRef sizes, const at::TensorOptions& options) 
   return large_empty(sizes, options).zero_();
 }
 
-size_t release_kept_memory() { return BlockPool::instance().release(); }
+BlockPool::BlockPool() : limit_(static_cast<size_t>(usable_bytes()) / 4) {}
+
+// Never destroyed: tensors may outlive everything else that is static.
+BlockPool& BlockPool::instance() {
+  static BlockPool* const pool = new BlockPool;
+  return *pool;
+}
+
+void* BlockPool::take(size_t& bytes) {
+  bytes = (bytes + kPage - 1) / kPage * kPage;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = free_.lower_bound(bytes);
+    if (found != free_.end() && found->first <= bytes + bytes / 8) {
+      void* block = found->second;
+      bytes = found->first;
+      kept_ -= bytes;
+      free_.erase(found);
+      return block;
+    }
+  }
+  void* block = nullptr;
+  if (posix_memalign(&block, kPage, bytes) != 0) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  madvise(block, bytes, MADV_HUGEPAGE);  // a wish: without huge pages the memory works as well
+#endif
+  return block;
+}
+
+void BlockPool::give_back(void* block, size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (kept_ + bytes <= limit_) {
+      free_.emplace(bytes, block);
+      kept_ += bytes;
+      return;
+    }
+  }
+  std::free(block);
+}
+
+// The largest blocks first; the caller holds the mutex.
+void BlockPool::shrink_to(size_t bytes) {
+  while (kept_ > bytes) {
+    const auto largest = std::prev(free_.end());
+    std::free(largest->second);
+    kept_ -= largest->first;
+    free_.erase(largest);
+  }
+}
+
+int64_t BlockPool::limit() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(limit_);
+}
+
+void BlockPool::set_limit(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  limit_ = static_cast<size_t>(bytes);
+  shrink_to(limit_);
+}
+
+int64_t BlockPool::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(kept_);
+}
+
+int64_t BlockPool::release() {
+  const std::lock_guard lock(mutex_);
+  const size_t bytes = kept_;
+  shrink_to(0);
+  return static_cast<int64_t>(bytes);
+}
 
 }  // namespace translution

@@ -9,10 +9,10 @@
 #include "translution/kernels/row_ops.h"
 #include "translution/ops/check.h"
 #include "translution/ops/fixed_sum.h"
-#include "translution/ops/implementation.h"
 #include "translution/ops/large.h"
 #include "translution/ops/parallel.h"
 #include "translution/ops/register.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -36,7 +36,7 @@ void check_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor&
 }
 
 bool norm_is_fused(const at::Tensor& x) {
-  return fused_enabled() && x.numel() > 0 &&
+  return runtime().fused() && x.numel() > 0 &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
@@ -45,7 +45,7 @@ void norm_rows(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
                const at::Tensor& out) {
   constexpr int64_t kNumbers = 1 << 14;  // that are worth a thread
   const int64_t n = x.size(-1), rows = x.numel() / n;
-  at::parallel_for(0, rows, std::max<int64_t>(1, kNumbers / n), [&](int64_t begin, int64_t end) {
+  parallel_ranges(rows, std::max<int64_t>(1, kNumbers / n), [&](int64_t begin, int64_t end) {
     kernels::row_ops<T>().layer_norm(x.data_ptr<T>() + begin * n, weight.data_ptr<T>(),
                                      bias.data_ptr<T>(), eps, end - begin, n,
                                      out.data_ptr<T>() + begin * n);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/offsets.h"
 #include "translution/ops/methods.h"
 
@@ -26,7 +27,7 @@ namespace translution {
 /// With Precision::bf16, or weights in bfloat16, operands of products are rounded, and what tokens
 /// offer is kept in bfloat16: memory is read and written half as much. Instead of the query, which
 /// is never formed, u is rounded; the rest is rounded as `attention` does it.
-class Lookahead {
+class TRANSLUTION_API Lookahead {
  public:
   /// `weights` [M,C,heads*D]; `offsets` is causal. With Precision::bf16, weights of another type
   /// are copied.

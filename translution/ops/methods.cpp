@@ -64,6 +64,10 @@ struct MethodCall {
     check.splits(name, weight, call.heads);
   }
 
+  // A role in alpha's small space: down into it, and through a table if it is relative, to `out`.
+  void small(const std::string& role, const at::Tensor& down, const at::Tensor& relative,
+             int64_t out);
+
   // Features times each weight, into `out`: of the query rows, and of all tokens.
   struct Projection {
     at::Tensor weight;
@@ -119,6 +123,12 @@ struct MethodCall {
 int64_t width_of(const at::Tensor& weight) {
   if (!weight.defined() || weight.dim() == 0) return 0;
   return weight.sym_size(-1).guard_int(__FILE__, __LINE__);
+}
+
+void MethodCall::small(const std::string& role, const at::Tensor& down, const at::Tensor& relative,
+                       int64_t out) {
+  shared(("down " + role).c_str(), down, relative.defined() ? 0 : out);
+  if (relative.defined()) table(("table " + role).c_str(), relative, width_of(down), out);
 }
 
 // A role of Translution: a table with its features, or a projection still to be made.
@@ -182,18 +192,16 @@ MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& w,
     method.shared("shared k", w.shared.k, width);
   }
   if (small_scores) {
-    method.shared("down q", w.down.q, 0);
-    method.shared("down k", w.down.k, width_of(w.down.q));
-    for (const auto& [name, table] :
-         {std::pair{"table q", w.table.q}, std::pair{"table k", w.table.k}})
-      if (table.defined()) method.table(name, table, width_of(w.down.q), width_of(w.down.q));
+    const auto& table = w.table.k.defined() ? w.table.k : w.table.q;
+    const int64_t scored = width_of(table.defined() ? table : w.down.q);
+    method.small("q", w.down.q, w.table.q, scored);
+    method.small("k", w.down.k, w.table.k, scored);
   }
   if (small_values) {
-    method.shared("down v", w.down.v, 0);
-    const int64_t small = width_of(w.down.v);
-    if (w.table.v.defined()) method.table("table v", w.table.v, small, small);
+    const int64_t summed = width_of(w.table.v.defined() ? w.table.v : w.down.v);
+    method.small("v", w.down.v, w.table.v, summed);
     method.check.tensor("up", w.up, 2, "[r, heads * D]");
-    method.check.size("up", w.up, 0, small, "the width of the small space");
+    method.check.size("up", w.up, 0, summed, "the width of the small space");
     method.check.size("up", w.up, 1, width, "the width of the shared weights");
     method.check.splits("up", w.up, call.heads);
   }

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "translution/core/export.h"
 #include "translution/core/position.h"
 #include "translution/ops/attention.h"
 
@@ -21,16 +22,16 @@ struct RoleWeights {
 ///   q_ij = x_i Wq[s]   k_ji = x_j Wk[s']   v_ij = x_j Wv[s]       s, s' = slot, key slot of (i, j)
 ///   out_i = sum_j softmax_j(q_ij . k_ji / sqrt(D)) v_ij
 /// x [B,N,C]. Cost: B*N*N*C*heads*D multiply-adds per relative role.
-MethodResult translution(const at::Tensor& x, const RoleWeights& weights,
-                         const AttentionCall& call);
+TRANSLUTION_API MethodResult translution(const at::Tensor& x, const RoleWeights& weights,
+                                         const AttentionCall& call);
 
-/// Weights of alpha-Translution. A relative role has a table; the width r of the small space is
-/// split among the heads like any other.
+/// Weights of alpha-Translution. A relative role has a table, from r1 to r2 channels; the others go
+/// to r2 at once. Either width is split among the heads like any other.
 struct AlphaWeights {
   RoleWeights shared;  ///< [C, heads * D] each, or all undefined
-  RoleWeights down;    ///< [C, r]
-  RoleWeights table;   ///< [M, r, r]; undefined: that role is the same for all offsets
-  at::Tensor up;       ///< [r, heads * D], back from the small space of the values
+  RoleWeights down;    ///< [C, r1], or [C, r2] without a table
+  RoleWeights table;   ///< [M, r1, r2]; undefined: that role is the same for all offsets
+  at::Tensor up;       ///< [r2, heads * D], back from the small space of the values
 };
 
 /// alpha-Translution in the form that sums values in the small space and expands once:
@@ -38,8 +39,9 @@ struct AlphaWeights {
 ///   out_i = sum_j a_ij x_j Wv + (sum_j a_ij x_j Dv Tv[s]) U
 /// The small part of scores is there if q or k is relative, that of values if v is; without shared
 /// weights both are always there.
-MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& weights,
-                               const AttentionCall& call, Mixing mixing = Mixing::sum);
+TRANSLUTION_API MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& weights,
+                                               const AttentionCall& call,
+                                               Mixing mixing = Mixing::sum);
 
 /// Position in plain self-attention: each term may be absent.
 struct PositionTerms {
@@ -51,7 +53,7 @@ struct PositionTerms {
 };
 
 /// Self-attention with weights [C, heads * D] and any of the position terms.
-MethodResult self_attention(const at::Tensor& x, const RoleWeights& weights,
-                            const PositionTerms& terms, const AttentionCall& call);
+TRANSLUTION_API MethodResult self_attention(const at::Tensor& x, const RoleWeights& weights,
+                                            const PositionTerms& terms, const AttentionCall& call);
 
 }  // namespace translution

@@ -9,6 +9,9 @@
 #include "translution/kernels/onednn.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // dnnl_set_max_cpu_isa(dnnl_cpu_isa_t), found by its name: LibTorch may use oneDNN where we are

@@ -1,7 +1,6 @@
 #include "translution/ops/packed_weights.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -12,6 +11,7 @@
 
 #include "translution/kernels/bf16.h"
 #include "translution/ops/large.h"
+#include "translution/ops/parallel.h"
 
 namespace translution {
 namespace {
@@ -98,7 +98,7 @@ void pack_as(const Source* numbers, const at::Tensor& weight, bool turned,
              const at::Tensor& tiles) {
   const int64_t k = weight.size(-2), n = weight.size(-1), size = tiles.size(1);
   const int64_t bands = (k + kernels::kTileDepth - 1) / kernels::kTileDepth;
-  at::parallel_for(0, matrices_of(weight) * bands, 8, [&](int64_t begin, int64_t end) {
+  parallel_ranges(matrices_of(weight) * bands, 8, [&](int64_t begin, int64_t end) {
     for (int64_t band = begin; band < end; ++band) {
       const int64_t matrix = band / bands, row = band % bands * kernels::kTileDepth;
       kernels::pack_band(numbers + matrix * k * n, row, std::min(kernels::kTileDepth, k - row), k,

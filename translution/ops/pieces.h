@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "translution/ops/implementation.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 
@@ -36,7 +36,7 @@ at::Tensor in_pieces(const Apply& apply, const at::Tensor& first, const Tensors&
 
 /// Whether tensors are cut in pieces: on the CPU; other devices do not cut by threads.
 inline bool takes_pieces(const at::Tensor& x) {
-  return x.device().is_cpu() && fused_enabled() && x.numel() > 0;
+  return x.device().is_cpu() && runtime().fused() && x.numel() > 0;
 }
 
 }  // namespace translution

@@ -1,7 +1,5 @@
 #include "translution/ops/products.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <chrono>
 #include <vector>
@@ -81,8 +79,6 @@ class Bf16Rate : public ProductRate::Products {
 
 const char* product_libraries() { return kernels::gemm_libraries(); }
 
-int64_t product_flops() { return kernels::gemm_flops(); }
-
 ProductRate::ProductRate(Precision precision, int threads) {
   if (precision == Precision::bf16)
     products_ = std::make_unique<Bf16Rate>(threads);
@@ -96,7 +92,7 @@ ProductRate::~ProductRate() = default;
 
 double ProductRate::gflops() {
   const auto start = std::chrono::steady_clock::now();
-  at::parallel_for(0, products_->threads, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(products_->threads, 1, [&](int64_t begin, int64_t end) {
     const SignalsWait quiet;
     for (int64_t thread = begin; thread < end; ++thread)
       products_->multiply(static_cast<int>(thread));

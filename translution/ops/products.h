@@ -3,20 +3,18 @@
 #include <cstdint>
 #include <memory>
 
+#include "translution/core/export.h"
 #include "translution/core/precision.h"
 
 namespace translution {
 
 /// "oneDNN + libxsmm": the libraries that multiply matrices of float32.
-const char* product_libraries();
-
-/// Floating-point operations of all matrix products that this process has made in our kernels.
-int64_t product_flops();
+TRANSLUTION_API const char* product_libraries();
 
 /// How fast this machine multiplies matrices in a precision, as the layers multiply them. In
 /// float32 every thread multiplies 1024x1024 by 1024x1024; in bf16, 448 rows by packed matrices of
 /// 192x192, another matrix in each product.
-class ProductRate {
+class TRANSLUTION_API ProductRate {
  public:
   ProductRate(Precision precision, int threads);
   ~ProductRate();

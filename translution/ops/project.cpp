@@ -5,10 +5,10 @@
 
 #include "translution/ops/check.h"
 #include "translution/ops/fixed_sum.h"
-#include "translution/ops/implementation.h"
 #include "translution/ops/project_fused.h"
 #include "translution/ops/register.h"
 #include "translution/ops/rounding.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
@@ -53,7 +53,7 @@ void check_project(const at::Tensor& x, at::TensorList weights, at::TensorList b
 }
 
 bool project_is_fused(const at::Tensor& x) {
-  return fused_enabled() && x.numel() > 0 && x.scalar_type() != at::kHalf;
+  return runtime().fused() && x.numel() > 0 && x.scalar_type() != at::kHalf;
 }
 
 at::Tensor as_rows(const at::Tensor& x) {

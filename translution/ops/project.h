@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/precision.h"
 
 namespace translution {
@@ -20,15 +21,16 @@ namespace translution {
 /// On the CPU in float, double or bfloat16 through the kernels' products, the same bits for any
 /// number of threads: 1.4 times as fast as LibTorch's, which OpenBLAS multiplies. Elsewhere plain
 /// LibTorch.
-std::vector<at::Tensor> project(const at::Tensor& x, const std::vector<at::Tensor>& weights,
-                                const std::vector<at::Tensor>& biases = {}, bool transposed = false,
-                                Precision precision = Precision::float32);
+TRANSLUTION_API std::vector<at::Tensor> project(const at::Tensor& x,
+                                                const std::vector<at::Tensor>& weights,
+                                                const std::vector<at::Tensor>& biases = {},
+                                                bool transposed = false,
+                                                Precision precision = Precision::float32);
 
 /// Gradients of x and weight from that of x times weight [in,out], for ops that project in their
 /// own forward; undefined where not wanted.
-std::pair<at::Tensor, at::Tensor> project_gradients(const at::Tensor& d, const at::Tensor& x,
-                                                    const at::Tensor& weight, bool wants_x,
-                                                    bool wants_weight,
-                                                    Precision precision = Precision::float32);
+TRANSLUTION_API std::pair<at::Tensor, at::Tensor> project_gradients(
+    const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight, bool wants_x,
+    bool wants_weight, Precision precision = Precision::float32);
 
 }  // namespace translution

@@ -38,7 +38,7 @@ at::Tensor turned(const at::Tensor& weight) {
   auto out = at::empty({weight.size(1), weight.size(0)}, weight.options());
   const int64_t rows = weight.size(0), cols = weight.size(1);
   constexpr int64_t kRows = 64;
-  at::parallel_for(0, parts(rows, kRows), 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(parts(rows, kRows), 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin * kRows; row < std::min(rows, end * kRows); row += kRows)
       kernels::row_ops<T>().transpose(weight.data_ptr<T>() + row * cols,
                                       std::min(kRows, rows - row), cols, cols, 1, 0,
@@ -229,7 +229,7 @@ at::Tensor weight_gradient(const at::Tensor& a, const at::Tensor& b) {
                           sum_at(sum) + i * n + j, n);
     };
   });
-  at::parallel_for(0, m * n, 1 << 14, [&](int64_t begin, int64_t end) {
+  parallel_ranges(m * n, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t sum = 1; sum < sums; ++sum)
       kernels::row_ops<Sum>().add(sum_at(sum) + begin, end - begin, sum_at(0) + begin);
   });

@@ -12,6 +12,9 @@
 #include "translution/ops/register.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -37,11 +40,12 @@ void check_rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) 
 
 at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   check_rotary(x, angles, heads);
-  const auto turned = angles.to(x.device()).unsqueeze(1);  // [N,1,D/2]
-  const auto cosine =
-      (takes_pieces(turned) ? in_pieces(at::cos_out, turned) : turned.cos()).to(x.scalar_type());
-  const auto sine =
-      (takes_pieces(turned) ? in_pieces(at::sin_out, turned) : turned.sin()).to(x.scalar_type());
+  const auto turned = angles.unsqueeze(1);  // [N,1,D/2]
+  // Where the angles are: x may lie on a device without doubles.
+  const auto cosine = (takes_pieces(turned) ? in_pieces(at::cos_out, turned) : turned.cos())
+                          .to(x.device(), x.scalar_type());
+  const auto sine = (takes_pieces(turned) ? in_pieces(at::sin_out, turned) : turned.sin())
+                        .to(x.device(), x.scalar_type());
   const auto halves =
       x.reshape({x.size(0), x.size(1), heads, 2, x.size(2) / (2 * heads)}).unbind(3);
   return at::stack({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine},

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/position.h"
 
 namespace translution {
@@ -12,11 +13,12 @@ namespace translution {
 /// axis in turn, times the token's coordinate on that axis. A class token stands in front with
 /// angle 0: it is not rotated. D must be a multiple of 2A. `type` is that of the result, and of all
 /// steps on the way to it.
-at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim_head,
-                         double base = 10000.0, Angles type = Angles::in_double);
+TRANSLUTION_API at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls,
+                                         int64_t dim_head, double base = 10000.0,
+                                         Angles type = Angles::in_double);
 
 /// Rotates channel d against channel d + D/2 of every head by the token's angle.
 /// x [B,N,H*D]; angles [N,D/2] in any float type (cosine and sine are taken in that type).
-at::Tensor rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads);
+TRANSLUTION_API at::Tensor rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads);
 
 }  // namespace translution

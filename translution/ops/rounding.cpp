@@ -1,10 +1,10 @@
 #include "translution/ops/rounding.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include "translution/kernels/bf16.h"
 #include "translution/ops/large.h"
+#include "translution/ops/parallel.h"
 
 namespace translution {
 namespace {
@@ -24,7 +24,7 @@ at::Tensor to_bf16(const at::Tensor& x) {
   auto out = large_empty(x.sizes(), x.options().dtype(at::kBFloat16));
   const auto* from = dense.data_ptr<float>();
   auto* to = static_cast<kernels::Bf16*>(out.data_ptr());
-  at::parallel_for(0, x.numel(), kPiece, [&](int64_t begin, int64_t end) {
+  parallel_ranges(x.numel(), kPiece, [&](int64_t begin, int64_t end) {
     kernels::bf16_row_ops().round(from + begin, end - begin, to + begin);
   });
   return out;

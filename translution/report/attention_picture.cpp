@@ -12,6 +12,9 @@
 #include "translution/report/html.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr double kGap = 6, kNames = 20, kRowNames = 54, kFirst = 104;
@@ -123,7 +126,7 @@ std::string svg_attention(const AttentionPicture& picture, const std::string& id
       "style=\"max-width:{0:.0f}px\">\n<defs><image id=\"{2}\" width=\"{3}\" height=\"{4}\" "
       "href=\"{5}\"/></defs>\n",
       grid.width(), grid.height(), html_escape(id), picture.image.cols, picture.image.rows,
-      png_data_uri(picture.image));
+      image_uri(picture.image));
   svg += draw_names(grid) + draw_image(id, 0, kNames, first, size);
   svg += draw_query(picture, 0, kNames, first, first * grid.aspect);
   for (const auto& head : picture.heads) {

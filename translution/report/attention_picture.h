@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "translution/report/png.h"
+#include "translution/core/export.h"
+#include "translution/io/image.h"
 
 namespace translution {
 
@@ -15,13 +16,13 @@ struct AttentionPicture {
     std::vector<double> weights;  ///< rows x cols
   };
 
-  Image image;
+  RgbImage image;
   int64_t rows = 0, cols = 0;  ///< patches
   int64_t query = -1;          ///< patch that looks; -1: the class token
   std::vector<Head> heads;
 };
 
 /// Layers downwards, heads to the right. `id` has to be unique in the page.
-std::string svg_attention(const AttentionPicture& picture, const std::string& id);
+TRANSLUTION_API std::string svg_attention(const AttentionPicture& picture, const std::string& id);
 
 }  // namespace translution

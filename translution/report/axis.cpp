@@ -6,6 +6,9 @@
 #include <cmath>
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // Beyond these, differences and powers of ten leave the range of a double.

@@ -10,6 +10,9 @@
 #include "translution/report/html.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr double kLetter = 6.6;  // mean width of a letter, in pixels

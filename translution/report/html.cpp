@@ -61,6 +61,25 @@ std::string shortened(const std::string& text, size_t most) {
   return text.substr(0, starts[before]) + "…" + text.substr(starts[starts.size() - behind]);
 }
 
+std::string base64(const std::string& bytes) {
+  constexpr const char* kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t j = i; j < i + 3; ++j)
+      group = group << 8 | (j < bytes.size() ? static_cast<uint8_t>(bytes[j]) : 0u);
+    for (int shift = 18; shift >= 0; shift -= 6) text += kDigits[group >> shift & 63];
+  }
+  // What stands for no byte at all is shown as '='.
+  const size_t missing = (3 - bytes.size() % 3) % 3;
+  return text.replace(text.size() - missing, missing, missing, '=');
+}
+
+std::string image_uri(const RgbImage& image) {
+  return "data:image/png;base64," + base64(encode_png(image));
+}
+
 std::string html_table(const HtmlTable& table) {
   std::string text = "<div class=\"scroll\"><table>\n<thead><tr>";
   for (const auto& cell : table.head) text += "<th>" + html_escape(cell) + "</th>";

@@ -10,6 +10,9 @@
 #include "translution/report/report_parts.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // ----------------------------------------------------------------------- pairs, run by run

@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "translution/core/export.h"
+#include "translution/io/image.h"
 #include "translution/report/attention_picture.h"
-#include "translution/report/png.h"
 
 namespace translution {
 
@@ -33,7 +34,7 @@ struct ReportConfusion {
 };
 
 struct ReportSample {
-  Image image;
+  RgbImage image;
   std::string truth, predicted;
   double probability = 0;  ///< of the predicted class
 };
@@ -77,6 +78,6 @@ struct ReportData {
 
 /// One HTML file that needs nothing else. Sections for which no run has data are left out; data
 /// that does not fit together is refused in one line that names the run.
-std::string make_report(const ReportData& data);
+TRANSLUTION_API std::string make_report(const ReportData& data);
 
 }  // namespace translution

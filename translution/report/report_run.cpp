@@ -11,6 +11,9 @@
 #include "translution/report/svg_chart.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr size_t kMostClasses = 40;     // of a matrix that can still be read
@@ -117,7 +120,7 @@ std::string samples_part(const std::vector<ReportSample>& samples, const std::st
     tiles += fmt::format(
         "<div class=\"sample {}\"><img alt=\"{}\" src=\"{}\"><span class=\"verdict\">{} {}"
         "<span class=\"share\">{:.0f} %</span></span>{}</div>\n",
-        good ? "right" : "wrong", html_escape(sample.truth), png_data_uri(sample.image),
+        good ? "right" : "wrong", html_escape(sample.truth), image_uri(sample.image),
         good ? "✓" : "✗", html_escape(sample.predicted), 100 * sample.probability,
         good ? "" : "<span class=\"truth\">is " + html_escape(sample.truth) + "</span>");
   }

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 struct ChartPoint {
@@ -30,19 +32,19 @@ struct LineChart {
 };
 
 /// The chart as an SVG picture; series are named beside their last point where there is room.
-std::string svg_line_chart(const LineChart& chart);
+TRANSLUTION_API std::string svg_line_chart(const LineChart& chart);
 /// Charts below each other, as a file of its own that brings its colours along.
-std::string svg_file(const std::vector<LineChart>& charts);
+TRANSLUTION_API std::string svg_file(const std::vector<LineChart>& charts);
 
 struct LegendEntry {
   std::string name;
   int colour = -1;  ///< -1: ink
   Stroke stroke = Stroke::solid;
 };
-std::string chart_legend(const std::vector<LegendEntry>& entries);
+TRANSLUTION_API std::string chart_legend(const std::vector<LegendEntry>& entries);
 
 /// At most `most` of the points (at least 5): first, last, and of each stretch between the lowest,
 /// the highest and one that is not finite.
-std::vector<ChartPoint> thinned(const std::vector<ChartPoint>& points, size_t most);
+TRANSLUTION_API std::vector<ChartPoint> thinned(const std::vector<ChartPoint>& points, size_t most);
 
 }  // namespace translution

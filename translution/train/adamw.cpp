@@ -5,34 +5,64 @@
 #include <cmath>
 
 #include "translution/ops/large.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 
-AdamW::AdamW(std::vector<torch::Tensor> parameters, AdamWOptions o)
-    : options(o), parameters_(std::move(parameters)) {
-  for (const auto& parameter : parameters_) {
+AdamW::AdamW(std::vector<torch::Tensor> parameters, AdamWOptions o, Memory memory)
+    : options(o), parameters_(std::move(parameters)), memory_(memory) {
+  state.first.resize(parameters_.size());
+  state.second.resize(parameters_.size());
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    const auto& parameter = parameters_[p];
     TORCH_CHECK(parameter.is_contiguous(), "AdamW: wanted contiguous parameters, got one of shape ",
                 parameter.sizes(), " and strides ", parameter.strides());
-    const auto plain = parameter.options().requires_grad(false);
-    state.first.push_back(large_zeros(parameter.sizes(), plain));
-    state.second.push_back(large_zeros(parameter.sizes(), plain));
+    if (memory == Memory::ready) make_moments(p);
   }
 }
 
+void AdamW::make_moments(size_t p) {
+  const auto plain = parameters_[p].options().requires_grad(false);
+  state.first[p] = large_zeros(parameters_[p].sizes(), plain);
+  state.second[p] = large_zeros(parameters_[p].sizes(), plain);
+}
+
 double AdamW::step(double clip) {
-  std::vector<torch::Tensor> parameters, gradients, first, second;
-  for (size_t p = 0; p < parameters_.size(); ++p) {
-    if (!parameters_[p].grad().defined()) continue;
-    parameters.push_back(parameters_[p]);
-    gradients.push_back(parameters_[p].grad());
-    first.push_back(state.first[p]);
-    second.push_back(state.second[p]);
-  }
+  std::vector<size_t> used;
+  std::vector<torch::Tensor> gradients;
+  for (size_t p = 0; p < parameters_.size(); ++p)
+    if (parameters_[p].grad().defined()) {
+      used.push_back(p);
+      gradients.push_back(parameters_[p].grad());
+    }
   const double norm = gradient_norm(gradients);
   if (!std::isfinite(norm)) return norm;
   const double scale = clip > 0 && norm > clip ? clip / norm : 1.0;
-  adamw_step(options, ++state.steps, scale, parameters, gradients, first, second);
+  ++state.steps;
+  if (memory_ == Memory::lean) {
+    gradients.clear();
+    for (const size_t p : used) update_lean(p, scale);
+    return norm;
+  }
+  std::vector<torch::Tensor> parameters, first, second;
+  for (const size_t p : used) {
+    parameters.push_back(parameters_[p]);
+    first.push_back(state.first[p]);
+    second.push_back(state.second[p]);
+  }
+  adamw_step(options, state.steps, scale, parameters, gradients, first, second);
   return norm;
+}
+
+void AdamW::update_lean(size_t p, double scale) {
+  if (!state.first[p].defined()) {
+    runtime().release_pool();  // of the gradients freed before
+    make_moments(p);
+  }
+  auto& gradient = parameters_[p].mutable_grad();
+  adamw_step(options, state.steps, scale, {parameters_[p]}, {gradient}, {state.first[p]},
+             {state.second[p]});
+  gradient.reset();
 }
 
 void AdamW::zero_grad() {

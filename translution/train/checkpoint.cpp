@@ -12,6 +12,9 @@
 #include "translution/models/check_weights.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;

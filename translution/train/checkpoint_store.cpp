@@ -9,6 +9,9 @@
 #include "translution/io/disk.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -20,6 +20,9 @@
 #include <toml++/toml.h>
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kMostBytes = 1 << 20;
@@ -28,7 +31,7 @@ std::string text_of(const toml::node& node, const std::string& path, const std::
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
   if (const auto* number = node.as_floating_point()) return number_text(number->get());
-  if (const auto* on = node.as_boolean()) return switch_text(on->get());
+  if (const auto* on = node.as_boolean()) return name_of(kSwitch, on->get());
   const auto* list = node.as_array();
   ensure(list != nullptr, path, ": ", name, " wants text, a number, true, false or a list");
   std::string joined;

@@ -5,6 +5,9 @@
 #include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kAdvice = "; choose other data or another model";

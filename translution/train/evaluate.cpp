@@ -42,8 +42,8 @@ class Quietly {
 
 torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
                       double label_smoothing) {
-  return cross_entropy(rows_of(logits), logits.dim() == 3 ? target.flatten() : target,
-                       label_smoothing);
+  const auto aim = target.to(logits.device());
+  return cross_entropy(rows_of(logits), logits.dim() == 3 ? aim.flatten() : aim, label_smoothing);
 }
 
 double Evaluation::perplexity() const { return std::exp(loss); }
@@ -56,14 +56,14 @@ Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& data
   std::vector<torch::Tensor> predictions;
   while (const auto loaded = loader.next()) {
     const auto logits = network.forward(loaded->batch.input);
-    const auto rows = rows_of(logits), target = loaded->batch.target.flatten();
+    const auto rows = rows_of(logits), target = loaded->batch.target.flatten().to(rows.device());
     const int64_t count = rows.size(0);
     sum.count += count;
     sum.loss += loss_of(logits, loaded->batch.target).item<double>() * static_cast<double>(count);
     if (logits.dim() == 2) {
       sum.top1 += static_cast<double>(hits(rows, target, 1));
       sum.top5 += static_cast<double>(hits(rows, target, 5));
-      predictions.push_back(rows.argmax(1));
+      predictions.push_back(rows.argmax(1).to(torch::kCPU));
     }
     if (done) done(loaded->batch.input.size(0));
   }

@@ -3,18 +3,19 @@
 #include <functional>
 #include <memory>
 
+#include "translution/core/export.h"
 #include "translution/data/dataset.h"
 #include "translution/models/network.h"
 
 namespace translution {
 
 /// The loss of a batch: cross-entropy, for targets that are classes, shares of classes or the next
-/// tokens.
-torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
-                      double label_smoothing = 0);
+/// tokens. The target may lie on another device.
+TRANSLUTION_API torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
+                                      double label_smoothing = 0);
 
 /// How a network does on a data set.
-struct Evaluation {
+struct TRANSLUTION_API Evaluation {
   int64_t count = 0;          ///< images, or tokens
   double loss = 0;            ///< mean
   double top1 = 0, top5 = 0;  ///< images: shares
@@ -24,7 +25,8 @@ struct Evaluation {
 };
 
 /// Every sample once, in order. `done` is told after each batch how many samples that were.
-Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset, int64_t batch,
-                    int64_t workers, const std::function<void(int64_t)>& done = {});
+TRANSLUTION_API Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset,
+                                    int64_t batch, int64_t workers,
+                                    const std::function<void(int64_t)>& done = {});
 
 }  // namespace translution

@@ -8,6 +8,9 @@
 #include "translution/io/strict_json.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Json = nlohmann::json;

@@ -15,18 +15,21 @@
 #include "translution/io/atomic_file.h"
 #include "translution/io/disk.h"
 #include "translution/io/file.h"
+#include "translution/train/metrics_log.h"
+#include "translution/train/tensorboard.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
 // A line has a few dozen values; whatever is far longer is not one of ours.
 constexpr size_t kLongestLine = 1 << 16;
-constexpr const char* kCsvHead = "step,epoch,split,name,value\n";
 
 std::string jsonl_path(const std::string& directory) { return directory + "/metrics.jsonl"; }
-std::string csv_path(const std::string& directory) { return directory + "/metrics.csv"; }
 
 // ---------------------------------------------------------------------------------- writing
 
@@ -42,13 +45,13 @@ void check(const Metrics& metrics) {
           metrics.epoch);
   require(is_plain(metrics.split), "metrics: wanted a split in plain letters, got '", metrics.split,
           "'");
-  for (const auto& [name, value] : metrics.values)
+  std::set<std::string> names;
+  for (const auto& [name, value] : metrics.values) {
     require(is_plain(name) && name != "step" && name != "epoch" && name != "split",
             "metrics: wanted a name in plain letters other than step, epoch and split, got '", name,
             "'");
-  std::set<std::string> names;
-  for (const auto& [name, value] : metrics.values)
     require(names.insert(name).second, "metrics: '", name, "' is given twice for one moment");
+  }
 }
 
 // JSON has no word for values that are not finite: they become "nan", "inf" and "-inf".
@@ -68,6 +71,13 @@ std::string csv_lines(const Metrics& metrics) {
     lines +=
         fmt::format("{},{},{},{},{}\n", metrics.step, metrics.epoch, metrics.split, name, value);
   return lines;
+}
+
+std::string event_of(const Metrics& metrics) {
+  std::vector<std::pair<std::string, double>> tagged;
+  for (const auto& [name, value] : metrics.values)
+    tagged.emplace_back(name + "/" + metrics.split, value);
+  return scalar_event(metrics.step, tagged);
 }
 
 // ---------------------------------------------------------------------------------- reading
@@ -105,27 +115,28 @@ std::optional<Metrics> parse_line(std::string_view text) {
   return {};
 }
 
-// What is to be kept of the log, if there is one. The CSV file is made anew from it, so that the
-// two agree wherever a run was killed.
-void cut(const std::string& directory, int64_t after, bool evaluated) {
+// ----------------------------------------------------------------------------------- opening
+
+// What is to be kept of the log, if there is one. Makes the directory, if there is none.
+std::vector<Metrics> kept_moments(const std::string& directory, int64_t after, bool evaluated) {
+  require(after >= -1, "metrics: wanted a step from 0, or -1 for a new log, got ", after);
   disk::make_directories(directory);
-  std::string jsonl, csv = kCsvHead;
+  std::vector<Metrics> kept;
   if (after >= 0 && std::filesystem::exists(jsonl_path(directory)))
     for (const Metrics& metrics : read_metrics(jsonl_path(directory))) {
       const bool again = metrics.step == after && metrics.split != "train" && !evaluated;
-      if (metrics.step > after || again) continue;
-      jsonl += json_line(metrics);
-      csv += csv_lines(metrics);
+      if (metrics.step <= after && !again) kept.push_back(metrics);
     }
-  write_file_atomically(jsonl_path(directory), jsonl);
-  write_file_atomically(csv_path(directory), csv);
+  return kept;
 }
 
-// Has to run before the files are opened.
-const std::string& prepared(const std::string& directory, int64_t after, bool evaluated) {
-  require(after >= -1, "metrics: wanted a step from 0, or -1 for a new log, got ", after);
-  cut(directory, after, evaluated);
-  return directory;
+// Replaces a file by `text` and the moments in its format; returns its path.
+std::string rewritten(const std::string& path, std::string text,
+                      const std::vector<Metrics>& moments,
+                      std::string (*format)(const Metrics& metrics)) {
+  for (const auto& metrics : moments) text += format(metrics);
+  write_file_atomically(path, text);
+  return path;
 }
 
 }  // namespace
@@ -135,24 +146,26 @@ const char* share_metric(Precision precision) {
 }
 
 MetricsLog::MetricsLog(const std::string& directory, int64_t after, bool evaluated)
-    : jsonl_(jsonl_path(prepared(directory, after, evaluated))),
-      csv_(csv_path(directory)),
-      tensorboard_(directory, after + 1) {}
+    : MetricsLog(directory, kept_moments(directory, after, evaluated)) {}
+
+MetricsLog::MetricsLog(const std::string& directory, const std::vector<Metrics>& kept)
+    : log_(rewritten(jsonl_path(directory), "", kept, json_line)),
+      events_(rewritten(new_event_path(directory), event_file_head(), kept, event_of)) {
+  for (const auto& path : event_files(directory))
+    if (path != events_.path()) disk::remove(path);  // TensorBoard was told to forget it
+}
 
 void MetricsLog::add(const Metrics& metrics) {
   check(metrics);
-  jsonl_.write(json_line(metrics));
-  csv_.write(csv_lines(metrics));
-  std::vector<std::pair<std::string, double>> tagged;
-  for (const auto& [name, value] : metrics.values)
-    tagged.emplace_back(name + "/" + metrics.split, value);
-  tensorboard_.add(metrics.step, tagged);
+  log_.write(json_line(metrics));
+  events_.write(event_of(metrics));
 }
 
-void MetricsLog::sync() {
-  jsonl_.sync();
-  csv_.sync();
-  tensorboard_.sync();
+void MetricsLog::sync() { log_.sync(); }
+
+void write_metrics_csv(const std::string& directory) {
+  rewritten(directory + "/metrics.csv", "step,epoch,split,name,value\n",
+            read_metrics(jsonl_path(directory)), csv_lines);
 }
 
 std::vector<Metrics> parse_metrics(std::string_view bytes, const std::string& path) {

@@ -6,9 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/core/precision.h"
-#include "translution/io/append.h"
-#include "translution/train/tensorboard.h"
 
 namespace translution {
 
@@ -22,32 +21,11 @@ struct Metrics {
 
 /// The name in the log of the share that training reaches of the machine's matrix products in that
 /// precision: "share_of_sgemm" or "share_of_bf16".
-const char* share_metric(Precision precision);
-
-/// The log of a run, three times over in its directory: `metrics.jsonl` (one object per moment),
-/// `metrics.csv` (one line per value: step, epoch, split, name, value) and a TensorBoard file.
-/// Each moment is handed to the system at once.
-class MetricsLog {
- public:
-  /// Keeps what the directory's log says up to step `after`, and cuts all behind it, a broken last
-  /// line too; -1 starts a new log. For a resumed run to have the log of an undisturbed one, a
-  /// moment must be logged, and synced, before a checkpoint of its step is saved.
-  /// Without `evaluated`, the evaluation of step `after` is cut as well, since it is made again.
-  explicit MetricsLog(const std::string& directory, int64_t after = -1, bool evaluated = true);
-
-  /// Names and splits are printable ASCII without comma, quote and backslash; "step", "epoch" and
-  /// "split" are taken. Values that are not finite are kept as such.
-  void add(const Metrics& metrics);
-  void sync();
-
- private:
-  AppendFile jsonl_, csv_;
-  TensorBoardWriter tensorboard_;
-};
+TRANSLUTION_API const char* share_metric(Precision precision);
 
 /// The moments of a `metrics.jsonl`. A last line that cannot be read is left out, since a killed
 /// run leaves such; any other is named.
-std::vector<Metrics> parse_metrics(std::string_view bytes, const std::string& path);
-std::vector<Metrics> read_metrics(const std::string& path);
+TRANSLUTION_API std::vector<Metrics> parse_metrics(std::string_view bytes, const std::string& path);
+TRANSLUTION_API std::vector<Metrics> read_metrics(const std::string& path);
 
 }  // namespace translution

@@ -11,6 +11,9 @@
 #include "translution/train/checkpoint.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Texts = std::map<std::string, std::string>;

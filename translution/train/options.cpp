@@ -4,86 +4,58 @@
 #include <cmath>
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 40;
-
-// Most settings are a number of a range: whole ones and others.
-Setting<TrainOptions> whole(const char* name, std::string help, int64_t TrainOptions::*field,
-                            int64_t least) {
-  return {name, "N", std::move(help),
-          [=](TrainOptions& o, const Value& v) { o.*field = v.number(least, kMost); },
-          [=](const TrainOptions& o) { return std::to_string(o.*field); }};
-}
-
-Setting<TrainOptions> of_the_run(Setting<TrainOptions> setting) {
-  setting.of_the_run = true;
-  return setting;
-}
-
-Setting<TrainOptions> real(const char* name, std::string help, double TrainOptions::*field,
-                           double most) {
-  return {name, "X", std::move(help),
-          [=](TrainOptions& o, const Value& v) { o.*field = v.real(0, most); },
-          [=](const TrainOptions& o) { return number_text(o.*field); }};
-}
+using namespace fields;
+using O = TrainOptions;
+using F = Setting<TrainOptions>;
 
 SettingGroup<TrainOptions> length_group() {
-  return {"Length",
-          {whole("epochs", "passes over the training data (1)", &TrainOptions::epochs, 1),
-           whole("steps", "updates of the weights, instead of epochs; 0: by epochs (0)",
-                 &TrainOptions::steps, 0),
-           whole("batch", "samples per update (256)", &TrainOptions::batch, 1),
-           of_the_run(whole("accumulate",
-                            "parts in which a batch is worked through, to save memory (1)",
-                            &TrainOptions::accumulate, 1))}};
+  return {
+      "Length",
+      {F("epochs", &O::epochs, whole(1), "passes over the training data"),
+       F("steps", &O::steps, whole(0), "updates of the weights, instead of epochs; 0: by epochs"),
+       F("batch", &O::batch, whole(1), "samples per update"),
+       F("accumulate", &O::accumulate, whole(1),
+         "parts in which a batch is worked through, to save memory")
+           .free_on_resume()}};
 }
 
 SettingGroup<TrainOptions> optimizer_group() {
-  return {
-      "Optimizer (AdamW)",
-      {real("lr", "learning rate (0.001)", &TrainOptions::lr, 1e3),
-       real("min-lr", "learning rate at the end of the cosine (0)", &TrainOptions::min_lr, 1e3),
-       {"schedule", choices(kSchedules), "schedule of the learning rate (cosine)",
-        [](TrainOptions& o, const Value& v) { o.schedule = v.one_of(kSchedules); },
-        [](const TrainOptions& o) { return name_of(kSchedules, o.schedule); }},
-       whole("warmup", "steps in which the rate rises from 0 (0)", &TrainOptions::warmup, 0),
-       real("weight-decay", "weight decay of matrices and tables (0.05)",
-            &TrainOptions::weight_decay, 1e3),
-       real("beta2", "AdamW's beta2 (0.999)", &TrainOptions::beta2, 1),
-       real("clip", "largest norm of the gradients; 0: no clipping (1)", &TrainOptions::clip, 1e9),
-       real("label-smoothing", "share of the target given to all classes (0)",
-            &TrainOptions::label_smoothing, 0.99)}};
+  return {"Optimizer (AdamW)",
+          {F("lr", &O::lr, real(0, 1e3), "learning rate"),
+           F("min-lr", &O::min_lr, real(0, 1e3), "learning rate at the end of the cosine"),
+           F("schedule", &O::schedule, one_of(kSchedules), "schedule of the learning rate"),
+           F("warmup", &O::warmup, whole(0), "steps in which the rate rises from 0"),
+           F("weight-decay", &O::weight_decay, real(0, 1e3), "weight decay of matrices and tables"),
+           F("beta2", &O::beta2, real(0, 1), "AdamW's beta2"),
+           F("clip", &O::clip, real(0, 1e9), "largest norm of the gradients; 0: no clipping"),
+           F("label-smoothing", &O::label_smoothing, real(0, 0.99),
+             "share of the target given to all classes")}};
 }
 
-// Empty for float32, so that trainings keep the names that they had before there was a choice.
-Setting<TrainOptions> precision_setting() {
-  Setting<TrainOptions> setting{
-      "precision", choices(kPrecisions), "precision of matrix products (float32)",
-      [](TrainOptions& o, const Value& v) { o.precision = v.one_of(kPrecisions); },
-      [](const TrainOptions& o) {
-        return o.precision == Precision::float32 ? "" : name_of(kPrecisions, o.precision);
-      }};
-  setting.before = name_of(kPrecisions, Precision::float32);
-  return setting;
-}
-
+// Float32 is left out, so that trainings keep the names that they had before there was a choice.
 SettingGroup<TrainOptions> run_group() {
-  return {"Run",
-          {{"seed", "N", "seed of weights, order, places and dropout (0)",
-            [](TrainOptions& o, const Value& v) { o.seed = v.number(0, kMost); },
-            [](const TrainOptions& o) { return std::to_string(o.seed); }},
-           precision_setting(),
-           of_the_run(whole("log-every", "steps between lines of the log (20)",
-                            &TrainOptions::log_every, 1)),
-           of_the_run(whole("eval-every", "steps between evaluations; 0: after every epoch (0)",
-                            &TrainOptions::eval_every, 0)),
-           of_the_run(whole("save-every", "steps between checkpoints; 0: after every epoch (0)",
-                            &TrainOptions::save_every, 0)),
-           of_the_run(whole("keep", "newest checkpoints kept, beside the best (3)",
-                            &TrainOptions::keep, 1)),
-           of_the_run(whole("workers", "loader threads; 0 loads on the training thread (1)",
-                            &TrainOptions::workers, 0))}};
+  return {
+      "Run",
+      {F("seed", &O::seed, whole<uint64_t>(0), "seed of weights, order, places and dropout"),
+       F("precision", &O::precision, one_of(kPrecisions), "precision of matrix products")
+           .left_out_by_default()
+           .before_it("float32"),
+       F("device", &O::device, any_text("NAME"), "device to compute on: cpu, cuda, cuda:N or mps")
+           .left_out_by_default()
+           .free_on_resume(),
+       F("log-every", &O::log_every, whole(1), "steps between lines of the log").free_on_resume(),
+       F("eval-every", &O::eval_every, whole(0), "steps between evaluations; 0: after every epoch")
+           .free_on_resume(),
+       F("save-every", &O::save_every, whole(0), "steps between checkpoints; 0: after every epoch")
+           .free_on_resume(),
+       F("keep", &O::keep, whole(1), "newest checkpoints kept, beside the best").free_on_resume(),
+       F("workers", &O::workers, whole(0), "loader threads; 0 loads on the training thread")
+           .free_on_resume()}};
 }
 
 }  // namespace
@@ -104,9 +76,8 @@ double learning_rate(const TrainOptions& o, int64_t step, int64_t total) {
   return o.min_lr + (o.lr - o.min_lr) * 0.5 * (1 + std::cos(kPi * std::min(1.0, share)));
 }
 
-const std::vector<SettingGroup<TrainOptions>>& train_settings() {
-  static const std::vector<SettingGroup<TrainOptions>> groups = {length_group(), optimizer_group(),
-                                                                 run_group()};
+const Settings<TrainOptions>& train_settings() {
+  static const Settings<TrainOptions> groups = {length_group(), optimizer_group(), run_group()};
   return groups;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "translution/core/export.h"
 #include "translution/core/precision.h"
 #include "translution/core/settings.h"
 
@@ -15,7 +16,7 @@ inline constexpr Named<Schedule> kSchedules[] = {
 };
 
 /// How a model is trained. A step is one update of the weights.
-struct TrainOptions {
+struct TRANSLUTION_API TrainOptions {
   int64_t epochs = 1;      ///< passes over the training data…
   int64_t steps = 0;       ///< …or so many steps, if not 0
   int64_t batch = 256;     ///< samples of a step
@@ -31,18 +32,19 @@ struct TrainOptions {
   Precision precision = Precision::float32;  ///< of products; weights are float32 in either
 
   uint64_t seed = 0;
-  int64_t log_every = 20;  ///< steps
-  int64_t eval_every = 0;  ///< steps; 0: after every epoch
-  int64_t save_every = 0;  ///< steps; 0: after every epoch
-  int64_t keep = 3;        ///< checkpoints beside the best
-  int64_t workers = 1;     ///< threads that load data
+  std::string device = "cpu";  ///< to compute on (train/device.h)
+  int64_t log_every = 20;      ///< steps
+  int64_t eval_every = 0;      ///< steps; 0: after every epoch
+  int64_t save_every = 0;      ///< steps; 0: after every epoch
+  int64_t keep = 3;            ///< checkpoints beside the best
+  int64_t workers = 1;         ///< threads that load data
 
   void check() const;
 };
 
 /// The rate at a step (counted from 0) of a run of `total` steps.
-double learning_rate(const TrainOptions& options, int64_t step, int64_t total);
+TRANSLUTION_API double learning_rate(const TrainOptions& options, int64_t step, int64_t total);
 
-const std::vector<SettingGroup<TrainOptions>>& train_settings();
+TRANSLUTION_API const Settings<TrainOptions>& train_settings();
 
 }  // namespace translution

@@ -14,18 +14,25 @@
 #include "translution/io/atomic_file.h"
 #include "translution/models/memory_check.h"
 #include "translution/models/settings.h"
+#include "translution/nn/generator.h"
 #include "translution/ops/products.h"
+#include "translution/ops/runtime.h"
 #include "translution/train/checkpoint.h"
 #include "translution/train/config.h"
 #include "translution/train/data_fit.h"
+#include "translution/train/device.h"
+#include "translution/train/trainer.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // What must not change when a run is resumed.
 SettingTexts run_texts(const RunOptions& options) {
   auto texts = model_texts(options.model);
-  for (auto& entry : texts_of(data_settings(), options.data, Which::learned))
+  for (auto& entry : texts_of(data_settings(), options.data, WhichSettings::learned))
     texts.push_back(entry);
   texts.emplace_back("seed", std::to_string(options.train.seed));
   texts.emplace_back("batch", std::to_string(options.train.batch));
@@ -51,7 +58,7 @@ class CurrentRate {
   double gflops() {
     const auto now = Clock::now();
     if (!gflops_ || now - measured_ > std::chrono::minutes(1)) {
-      gflops_ = ProductRate(precision_, at::get_num_threads()).best_gflops();
+      gflops_ = ProductRate(precision_, runtime().threads()).best_gflops();
       measured_ = now;
     }
     return *gflops_;
@@ -72,6 +79,14 @@ std::string file_of_a_run(const std::string& directory) {
 }
 
 }  // namespace
+
+int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options) {
+  return BatchOrder(data.train->size(), training_order(options.batch, 0)).batches_per_epoch();
+}
+
+int64_t total_steps(const DataSource& data, const TrainOptions& options) {
+  return options.steps > 0 ? options.steps : options.epochs * steps_per_epoch(data, options);
+}
 
 void check_run_directory(const std::string& directory, bool resume) {
   const std::string checkpoints = directory + "/checkpoints", file = file_of_a_run(directory);
@@ -105,16 +120,16 @@ DataSource open_run(RunOptions& options) {
   fit_to_data(model, data, options.data.data, options.fixed_sizes);
   const int64_t batch = std::min(options.train.batch, data.train->size());
   const int64_t parts = options.train.accumulate;
-  require_memory_to_train(model, (batch + parts - 1) / parts,
-                          "lower --batch, or raise --accumulate");
+  if (find_device(options.train.device).is_cpu())
+    require_memory_to_train(model, (batch + parts - 1) / parts,
+                            "lower --batch, or raise --accumulate");
   return data;
 }
 
 TrainResult train(const RunOptions& options, const DataSource& data,
                   const std::atomic<bool>& stop) {
   check_run_directory(options.directory, options.resume);
-  torch::manual_seed(Random({options.train.seed}).bits());
-  Network network(options.model);
+  Network network(options.model, seeded_generator(Random({options.train.seed}).bits()));
   CurrentRate rate(options.model.precision);
   Trainer trainer(network, data,
                   {options.train, options.directory, run_texts(options),

@@ -13,10 +13,14 @@
 #include "translution/io/atomic_file.h"
 #include "translution/models/cost.h"
 #include "translution/models/memory_check.h"
+#include "translution/train/device.h"
 #include "translution/train/metrics.h"
 #include "translution/train/trained.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr uint64_t kSeed = 0;  // of the samples that are evaluated
@@ -72,14 +76,15 @@ void add_summary(const std::vector<Metrics>& log, ReportRun& run) {
 
 // ---------------------------------------------------------------------------------- pictures
 
-// One image of a batch [B,channels,rows,cols] as 8-bit grey or colour, stretched over its range.
-Image to_image(const torch::Tensor& pixels) {
+// One image of a batch [B,channels,rows,cols], stretched over its range; grey has one channel.
+RgbImage to_image(const torch::Tensor& pixels) {
   const auto low = pixels.min(), high = pixels.max();
   const auto bytes = ((pixels - low) / (high - low).clamp_min(1e-6) * 255)
                          .to(torch::kByte)
+                         .expand({3, -1, -1})
                          .permute({1, 2, 0})
                          .contiguous();
-  Image image{bytes.size(0), bytes.size(1), bytes.size(2), {}};
+  RgbImage image{static_cast<int>(bytes.size(0)), static_cast<int>(bytes.size(1)), {}};
   image.pixels.assign(bytes.data_ptr<uint8_t>(), bytes.data_ptr<uint8_t>() + bytes.numel());
   return image;
 }
@@ -111,12 +116,13 @@ void add_attention(Trained& trained, const Batch& batch, ReportEvaluation& evalu
   const int64_t cls = model.has_cls() ? 1 : 0, patches = grid[0] * grid[1];
   const int64_t query = cls ? -1 : grid[0] / 2 * grid[1] + grid[1] / 2;
   AttentionPicture picture{to_image(batch.input[0]), grid[0], grid[1], query, {}};
-  const auto maps = trained.network->vit()->attention_maps(batch.input.narrow(0, 0, 1));
+  const auto maps = trained.network->vit()->attention_maps(
+      batch.input.narrow(0, 0, 1).to(trained.network->device()));
   for (size_t layer = 0; layer < maps.size(); ++layer)
     for (int64_t head = 0; head < maps[layer].size(1); ++head) {
       const auto row = maps[layer][0][head][cls ? 0 : query]
                            .narrow(0, cls, patches)
-                           .to(torch::kDouble)
+                           .to(torch::kCPU, torch::kDouble)
                            .contiguous();
       picture.heads.push_back({static_cast<int64_t>(layer) + 1,
                                head + 1,
@@ -136,7 +142,7 @@ ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
   ReportConfusion confusion{trained.classes, std::vector<int64_t>(classes * classes)};
   Loader loader(limited, {evaluation_order(kBatch), 1});
   while (const auto loaded = loader.next()) {
-    const auto shares = trained.network->forward(loaded->batch.input).softmax(1);
+    const auto shares = trained.network->forward(loaded->batch.input).softmax(1).to(torch::kCPU);
     if (evaluation.attention.empty()) add_attention(trained, loaded->batch, evaluation);
     add_samples(trained, *loaded, shares, stride, evaluation);
     count_confusions(shares.argmax(1), loaded->batch.target, confusion);
@@ -148,7 +154,8 @@ ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
 // The norms of the matrices of a table [slots, in, out], laid out over the offsets.
 ReportNorms norms_of(const std::string& name, const torch::Tensor& table,
                      const OffsetTable& offsets, const std::vector<int64_t>& grid) {
-  const auto norm = table.detach().to(torch::kFloat).flatten(1).norm(2, 1).to(torch::kDouble);
+  const auto norm =
+      table.detach().to(torch::kFloat).flatten(1).norm(2, 1).to(torch::kCPU, torch::kDouble);
   ReportNorms norms{name, grid.size() == 2 ? 2 * grid[0] - 1 : 1, 2 * grid.back() - 1, {}, {}};
   norms.values.assign(norms.rows * norms.cols, std::nan(""));
   for (int64_t slot = 0; slot < offsets.num_slots(); ++slot) {
@@ -183,6 +190,7 @@ void add_norms(Trained& trained, ReportRun& run) {
 
 void add_pictures(const std::string& directory, const RunReportOptions& options, ReportRun& run) {
   auto trained = load_trained(directory, options.precision);
+  trained.network->to(find_device(options.device));
   torch::NoGradGuard no_grad;
   const auto source = open_data_of(trained, {}, options.report);
   const auto parameters = model_cost(trained.network->options()).parameters;
@@ -213,6 +221,7 @@ ReportRun describe_run(const std::string& directory, const RunReportOptions& opt
 
 void write_run_report(const std::string& file, const std::vector<std::string>& directories,
                       const RunReportOptions& options) {
+  find_device(options.device);  // refused before the first run is read
   ReportData data;
   data.title = directories.size() == 1 ? "A run of translution" : "Runs of translution";
   for (const auto& directory : directories) data.runs.push_back(describe_run(directory, options));

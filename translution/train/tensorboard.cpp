@@ -2,12 +2,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "translution/core/error.h"
+
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 double wall_time() {
@@ -71,18 +78,7 @@ std::string record(const std::string& data) {
   return length + masked_crc(length) + data + masked_crc(data);
 }
 
-// TensorBoard reads the files of a directory in the order of their names, so a second file within
-// one second is given the next one.
-std::string new_path(const std::string& directory) {
-  char host[256] = "localhost";
-  gethostname(host, sizeof(host) - 1);
-  std::string path;
-  int64_t seconds = static_cast<int64_t>(wall_time());
-  do {
-    path = directory + "/events.out.tfevents." + std::to_string(seconds++) + "." + host;
-  } while (std::filesystem::exists(path));
-  return path;
-}
+constexpr const char* kEventFile = "events.out.tfevents.";
 
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};
@@ -103,14 +99,30 @@ uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-TensorBoardWriter::TensorBoardWriter(const std::string& directory, int64_t first_step)
-    : file_(new_path(directory)) {
-  file_.write(record(event(0, version())) + record(event(first_step, session_start())));
+std::vector<std::string> event_files(const std::string& directory) {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    if (entry.path().filename().string().rfind(kEventFile, 0) == 0) paths.push_back(entry.path());
+  return paths;
 }
 
-void TensorBoardWriter::add(int64_t step,
-                            const std::vector<std::pair<std::string, double>>& values) {
-  file_.write(record(event(step, summary(values))));
+// TensorBoard reads files in the order of their names.
+std::string new_event_path(const std::string& directory) {
+  char host[256] = "localhost";
+  gethostname(host, sizeof(host) - 1);
+  const std::string start = directory + "/" + kEventFile;
+  auto seconds = static_cast<int64_t>(wall_time());
+  for (const auto& path : event_files(directory))
+    seconds = std::max<int64_t>(seconds, 1 + std::atoll(path.c_str() + start.size()));
+  return join(start, seconds, ".", host);
+}
+
+std::string event_file_head() {
+  return record(event(0, version())) + record(event(0, session_start()));
+}
+
+std::string scalar_event(int64_t step, const std::vector<std::pair<std::string, double>>& values) {
+  return record(event(step, summary(values)));
 }
 
 }  // namespace translution

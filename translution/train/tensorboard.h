@@ -6,25 +6,22 @@
 #include <utility>
 #include <vector>
 
-#include "translution/io/append.h"
-
 namespace translution {
 
 /// CRC-32C (Castagnoli polynomial) of the bytes.
 uint32_t crc32c(std::string_view bytes);
 
-/// Scalars for TensorBoard, in a file of their own: `events.out.tfevents.<seconds>.<host>`.
-class TensorBoardWriter {
- public:
-  /// Asks TensorBoard to forget what earlier files of the directory say from `first_step` on.
-  TensorBoardWriter(const std::string& directory, int64_t first_step);
+/// The event files of a directory, in no order.
+std::vector<std::string> event_files(const std::string& directory);
 
-  /// The values by tag at one step. TensorBoard keeps floats.
-  void add(int64_t step, const std::vector<std::pair<std::string, double>>& values);
-  void sync() { file_.sync(); }
+/// The path of a new event file, `events.out.tfevents.<seconds>.<host>`: the last in the order in
+/// which TensorBoard reads the files of a directory.
+std::string new_event_path(const std::string& directory);
 
- private:
-  AppendFile file_;
-};
+/// The first bytes of an event file. TensorBoard forgets what files before it said.
+std::string event_file_head();
+
+/// A record of an event file: values by tag at one step, now. TensorBoard keeps floats.
+std::string scalar_event(int64_t step, const std::vector<std::pair<std::string, double>>& values);
 
 }  // namespace translution

@@ -3,7 +3,10 @@
 #include <filesystem>
 
 #include "translution/core/error.h"
+#include "translution/data/augment.h"
 #include "translution/data/class_names.h"
+#include "translution/data/image_file.h"
+#include "translution/data/resample.h"
 #include "translution/data/settings.h"
 #include "translution/models/bf16_weights.h"
 #include "translution/models/check_weights.h"
@@ -15,6 +18,9 @@
 #include "translution/train/model_file.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // Nothing is allocated for a model that the tensors are not of, or that is too large.
@@ -64,7 +70,7 @@ Precision precision_in(const nlohmann::json& state) {
   const auto training = state.find("training");
   if (training == state.end()) return Precision::float32;
   const auto text = training->value("precision", std::string());
-  return text.empty() ? Precision::float32 : Value{"precision", text}.one_of(kPrecisions);
+  return text.empty() ? Precision::float32 : SettingValue{"precision", text}.one_of(kPrecisions);
 }
 
 }  // namespace
@@ -92,6 +98,29 @@ Trained load_trained(const std::string& path, std::optional<Precision> precision
   return trained;
 }
 
+torch::Tensor load_picture(const ModelOptions& model, const std::string& file) {
+  require(model.family == Family::vit, "expected a vit model for pictures, got ", model.name());
+  const int64_t rows = model.image_size[0], cols = model.image_size[1];
+  auto input = torch::empty({1, model.channels, rows, cols});
+  if (model.channels == 3) {
+    require(rows == cols, "expected a model of square images, got one of ",
+            times(model.image_size));
+    normalise(evaluation_image(read_image_bytes(file), file, static_cast<int>(rows)),
+              input.data_ptr<float>());
+    return input;
+  }
+  const auto image = read_image(file);
+  const auto small =
+      resample(image, {0, 0, static_cast<double>(image.rows), static_cast<double>(image.cols)},
+               static_cast<int>(rows), static_cast<int>(cols), false);
+  float* to = input.data_ptr<float>();
+  for (int64_t p = 0; p < rows * cols; ++p)
+    to[p] = static_cast<float>(small.pixels[3 * p] + small.pixels[3 * p + 1] +
+                               small.pixels[3 * p + 2]) /
+            (3 * 255);
+  return input;
+}
+
 DataSource open_data_of(const Trained& trained, const std::map<std::string, std::string>& changed,
                         const std::function<void(const std::string&)>& report) {
   const auto& model = trained.network->options();
@@ -99,7 +128,7 @@ DataSource open_data_of(const Trained& trained, const std::map<std::string, std:
   set_all(data_settings(), trained.config, options);
   set_all(data_settings(), changed, options, "--");
   if (const auto found = trained.config.find("seed"); found != trained.config.end())
-    options.seed = Value{"seed", found->second}.number();
+    options.seed = SettingValue{"seed", found->second}.number();
   options.length = model.length;
   options.image_size = static_cast<int>(model.image_size.front());
   options.report = report;

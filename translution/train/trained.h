@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "translution/core/export.h"
 #include "translution/data/sources.h"
 #include "translution/models/network.h"
 
@@ -26,12 +27,17 @@ struct Trained {
 /// `translution convert` wrote, with its weights, ready for evaluation. It computes in the given
 /// precision; by default in that of its run, and a file in float32. In bf16, matrices are held in
 /// bfloat16: 2 bytes per weight.
-Trained load_trained(const std::string& path, std::optional<Precision> precision = {});
+TRANSLUTION_API Trained load_trained(const std::string& path,
+                                     std::optional<Precision> precision = {});
+
+/// A JPEG or PNG file as the model sees it, [1,channels,rows,cols]: for colour as in evaluation
+/// (resized, the middle cropped, normalised), in grey fitted to the model's canvas.
+TRANSLUTION_API torch::Tensor load_picture(const ModelOptions& model, const std::string& file);
 
 /// Opens the data that the model was trained on, with the settings in `changed` ("data",
 /// "eval-limit", …) replaced. `report` is told of each broken image.
-DataSource open_data_of(const Trained& trained,
-                        const std::map<std::string, std::string>& changed = {},
-                        const std::function<void(const std::string&)>& report = {});
+TRANSLUTION_API DataSource open_data_of(const Trained& trained,
+                                        const std::map<std::string, std::string>& changed = {},
+                                        const std::function<void(const std::string&)>& report = {});
 
 }  // namespace translution

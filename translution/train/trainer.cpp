@@ -11,9 +11,14 @@
 #include "translution/core/random.h"
 #include "translution/data/class_names.h"
 #include "translution/models/cost.h"
+#include "translution/nn/generator.h"
+#include "translution/train/device.h"
 #include "translution/train/resident.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -37,6 +42,12 @@ std::vector<std::pair<std::string, torch::Tensor>> named(const torch::nn::Module
   for (const auto& item : module.named_parameters())
     parameters.emplace_back(item.key(), item.value());
   return parameters;
+}
+
+// The network, moved: moments are allocated where its parameters are.
+Network& on_device(Network& network, const std::string& device) {
+  network.to(find_device(device));
+  return network;
 }
 
 std::vector<torch::Tensor> tensors_of(
@@ -64,7 +75,7 @@ std::string samples_text(const std::vector<int64_t>& samples) {
 
 // Length, optimizer and loss: kept in every checkpoint, so that changes can be told.
 SettingTexts training_texts(const TrainOptions& options) {
-  return texts_of(train_settings(), options, Which::learned);
+  return texts_of(train_settings(), options, WhichSettings::learned);
 }
 
 nlohmann::json object_of(const SettingTexts& texts) {
@@ -75,24 +86,8 @@ nlohmann::json object_of(const SettingTexts& texts) {
 
 }  // namespace
 
-AdamWOptions adamw_options(const TrainOptions& o) {
-  AdamWOptions options;
-  options.lr = o.lr;
-  options.beta2 = o.beta2;
-  options.weight_decay = o.weight_decay;
-  return options;
-}
-
-int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options) {
-  return BatchOrder(data.train->size(), training_order(options.batch, 0)).batches_per_epoch();
-}
-
-int64_t total_steps(const DataSource& data, const TrainOptions& options) {
-  return options.steps > 0 ? options.steps : options.epochs * steps_per_epoch(data, options);
-}
-
 Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
-    : network_(network),
+    : network_(on_device(network, setup.options.device)),
       data_(data),
       setup_(std::move(setup)),
       options_(setup_.options),
@@ -228,32 +223,20 @@ void Trainer::stop_on(double number, const char* what, const LoadedBatch& loaded
       samples_text(loaded.plan.samples), "); ", last, "; try a lower --lr or a longer --warmup"));
 }
 
-// Forward and backward of each part of the batch, then the update. Returns the gradients' norm.
-double Trainer::train_step(const LoadedBatch& loaded) {
-  torch::manual_seed(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits());
-  optimizer_.zero_grad();
-  const auto& batch = loaded.batch;
-  const int64_t samples = batch.input.size(0);
-  double sum = 0;
-  for (int64_t part = 0; part < options_.accumulate; ++part) {
-    const int64_t begin = samples * part / options_.accumulate;
-    const int64_t count = samples * (part + 1) / options_.accumulate - begin;
-    if (count == 0) continue;
-    const auto logits = network_.forward(batch.input.narrow(0, begin, count));
-    const auto loss =
-        loss_of(logits, batch.target.narrow(0, begin, count), options_.label_smoothing) *
-        (static_cast<double>(count) / static_cast<double>(samples));
-    sum += loss.item<double>();
-    stop_on(sum, "the loss", loaded);
-    loss.backward();
-  }
+// Returns the gradients' norm.
+double Trainer::take_step(const LoadedBatch& loaded) {
+  const auto dropout =
+      seeded_generator(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits(),
+                       network_.device());
   optimizer_.options.lr = learning_rate(options_, state_.step, total_);
-  const double norm = optimizer_.step(options_.clip);
-  stop_on(norm, "the norm of the gradients", loaded);
-  state_.loss_sum += sum;
+  const auto outcome =
+      train_step(network_, optimizer_, loaded.batch, step_options(options_), dropout);
+  stop_on(outcome.loss, "the loss", loaded);
+  stop_on(outcome.norm, "the norm of the gradients", loaded);
+  state_.loss_sum += outcome.loss;
   ++state_.loss_count;
   ++state_.step;
-  return norm;
+  return outcome.norm;
 }
 
 void Trainer::log_training(double norm) {
@@ -315,7 +298,7 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
     const auto start = Clock::now();
     const auto loaded = loader.next();
     waited_ += seconds_since(start);
-    const double norm = train_step(*loaded);
+    const double norm = take_step(*loaded);
     samples_ += loaded->batch.input.size(0);
     seconds_ += seconds_since(start);
     if (due(options_.log_every)) log_training(norm);
@@ -326,6 +309,12 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
 }
 
 bool Trainer::run(const std::atomic<bool>& stop) {
+  const bool done = run_until(stop);
+  write_metrics_csv(setup_.directory);
+  return done;
+}
+
+bool Trainer::run_until(const std::atomic<bool>& stop) {
   log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1,
                                       !state_.owes_evaluation);
   network_.module().train();

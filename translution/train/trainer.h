@@ -9,31 +9,18 @@
 #include "translution/data/loader.h"
 #include "translution/data/sources.h"
 #include "translution/models/network.h"
-#include "translution/train/adamw.h"
 #include "translution/train/checkpoint_store.h"
 #include "translution/train/evaluate.h"
-#include "translution/train/metrics.h"
-#include "translution/train/options.h"
+#include "translution/train/metrics_log.h"
+#include "translution/train/run.h"
+#include "translution/train/step.h"
 
 namespace translution {
 
-/// What a caller is told while training goes on; each may be missing.
-struct TrainEvents {
-  std::function<void(int64_t step)> started;  ///< once, with the step after which training begins
-  std::function<void(int64_t step, const Metrics& latest)> step;
-  std::function<void(const Metrics&)> metrics;      ///< as they go into the log
-  std::function<void(const std::string&)> message;  ///< a line for people
-};
-
-AdamWOptions adamw_options(const TrainOptions& options);
-
-/// Updates in one pass over the training data, and in the whole run.
-int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options);
-int64_t total_steps(const DataSource& data, const TrainOptions& options);
-
-/// Trains a network on a data source, in a run directory that holds the log and the checkpoints.
-/// Everything random is drawn from the seed and the step, so that a run that was killed and
-/// resumed ends with the same bits as an undisturbed one, for any number of threads and workers.
+/// Trains a network on a data source, on the device of the options, in a run directory that holds
+/// the log and the checkpoints. Everything random is drawn from the seed and the step, so that a
+/// run that was killed and resumed ends with the same bits as an undisturbed one, for any number of
+/// threads and workers.
 class Trainer {
  public:
   struct Setup {
@@ -71,11 +58,12 @@ class Trainer {
     int64_t loss_count = 0;
   };
 
-  double train_step(const LoadedBatch& loaded);
+  double take_step(const LoadedBatch& loaded);
   void stop_on(double number, const char* what, const LoadedBatch& loaded) const;
   void log_training(double norm);
   bool evaluate_all();
   void train_on(const std::atomic<bool>& stop);
+  bool run_until(const std::atomic<bool>& stop);
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);

@@ -7,6 +7,9 @@
 #include "translution/ops/rotary.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // --------------------------------------------------------------------------------- constants
@@ -149,6 +152,7 @@ void check_layer(const AttentionOptions& o) {
          name_of(kSharings, p.sharing), ")");
   refuse(!o.causal() && !o.cls(), "tables without a class token's rows");
   refuse(alpha && !p.shared_qkv, "low-rank layer without shared q, k, v (shared_qkv off)");
+  refuse(alpha && p.relative_out() != p.relative_dim, "relative_dim_out other than relative_dim");
   refuse(alpha && p.mixing != Mixing::mean,
          "sum of the shared and the relative part: it averages them (mixing mean)");
 }

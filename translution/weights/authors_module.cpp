@@ -8,12 +8,15 @@
 #include "translution/weights/authors.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using Kind = AuthorsModule::Kind;
 
 // "(6, 4)", "[6, 4]", "6x4" or "6".
-std::vector<int64_t> sides_of(const Value& value) {
+std::vector<int64_t> sides_of(const SettingValue& value) {
   std::string text;
   for (const char letter : value.text) {
     if (letter == ',')
@@ -21,10 +24,10 @@ std::vector<int64_t> sides_of(const Value& value) {
     else if (std::string("()[] ").find(letter) == std::string::npos)
       text += letter;
   }
-  return Value{value.name, text}.grid();
+  return SettingValue{value.name, text}.grid();
 }
 
-bool truth_of(const Value& value) {
+bool truth_of(const SettingValue& value) {
   const bool yes = value.text == "True" || value.text == "on";
   require(yes || value.text == "False" || value.text == "off", value.name,
           " wants True or False, got '", value.text, "'");
@@ -33,7 +36,7 @@ bool truth_of(const Value& value) {
 
 struct Argument {
   const char* name;
-  std::function<void(AuthorsModule&, const Value&)> set;
+  std::function<void(AuthorsModule&, const SettingValue&)> set;
 };
 using Arguments = std::vector<Argument>;
 

@@ -7,6 +7,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 namespace {
 
 ConvertedModel convert_any(WeightFormat from, const std::map<std::string, std::string>& settings,
@@ -34,6 +36,11 @@ ConvertedModel convert_weights(WeightFormat from,
   auto model = convert_any(from, settings, tensors, source, prefix);
   require_finite(model.tensors, source);  // not before: masks of other code hold infinities
   return model;
+}
+
+NamedTensors in_authors_format(const ConvertedModel& model, const std::string& name,
+                               const std::string& source) {
+  return to_theirs(authors_links(model.options, name), model.tensors, source);
 }
 
 }  // namespace translution

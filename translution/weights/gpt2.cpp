@@ -9,6 +9,9 @@
 #include "translution/weights/sizes.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kDimHead = 64;

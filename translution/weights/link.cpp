@@ -11,6 +11,9 @@
 #include "translution/core/names.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // How far a constant may be from ours: another base or grid is further off than rounding.

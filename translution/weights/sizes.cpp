@@ -5,6 +5,8 @@
 
 namespace translution {
 
+using namespace detail;
+
 std::vector<int64_t> sizes_of(const NamedTensors& tensors, const std::string& name, int64_t dims,
                               const std::string& source) {
   const auto found = tensors.find(name);

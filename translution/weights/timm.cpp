@@ -9,6 +9,9 @@
 #include "translution/weights/sizes.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr double kEps = 1e-6;

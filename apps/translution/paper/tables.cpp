@@ -8,8 +8,11 @@
 #include "translution/core/names.h"
 
 namespace translution {
+
+using namespace detail;
+
 extern const char* const embedded_tables;  // paper/tables.json
-}
+}  // namespace translution
 
 namespace translution::cli {
 namespace {

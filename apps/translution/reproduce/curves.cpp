@@ -11,6 +11,9 @@
 #include "translution/io/file.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kTitles = "step,epoch,split,name,value";
@@ -20,12 +23,12 @@ bool is_curve(const std::string& name) {
 }
 
 Metrics parse_line(const std::string& line, const std::string& where) {
-  const auto fields = Value{where, line}.words();
+  const auto fields = SettingValue{where, line}.words();
   ensure(fields.size() == 5, where, ": wanted ", kTitles, ", got '", line, "'");
   const auto number = [&](const std::string& text) {
-    return Value{where, text}.real(0, std::numeric_limits<double>::max());
+    return SettingValue{where, text}.real(0, std::numeric_limits<double>::max());
   };
-  return {Value{where, fields[0]}.number(),
+  return {SettingValue{where, fields[0]}.number(),
           number(fields[1]),
           fields[2],
           {{fields[3], number(fields[4])}}};

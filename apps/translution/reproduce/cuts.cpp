@@ -4,6 +4,9 @@
 #include "translution/core/units.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 struct Cuts {
@@ -57,14 +60,10 @@ void add_length(const TrainOptions& whole, const Training& training, Cuts& cuts)
 void add_settings(const TrainOptions& whole, const TrainOptions& train, Cuts& cuts) {
   for (const auto& group : train_settings())
     for (const auto& setting : group.settings) {
-      const std::string name = setting.name;
+      const auto& name = setting.name;
       if (setting.of_the_run || name == "steps" || name == "epochs" || name == "seed") continue;
-      const auto text = [&](const TrainOptions& options) {
-        const auto own = setting.get(options);
-        return own.empty() ? setting.before : own;
-      };
-      if (text(train) != text(whole))
-        cuts.texts.push_back(join(name, " ", text(train), " instead of ", text(whole)));
+      const auto ours = setting.text(train), theirs = setting.text(whole);
+      if (ours != theirs) cuts.texts.push_back(join(name, " ", ours, " instead of ", theirs));
     }
 }
 

@@ -11,6 +11,9 @@
 #include "translution/core/units.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr const char* kEnd = "<!-- end of results -->";

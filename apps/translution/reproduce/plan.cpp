@@ -12,6 +12,9 @@
 #include "translution/models/settings.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 constexpr int64_t kCanvasPatch = 12;
@@ -29,7 +32,7 @@ std::optional<std::pair<int64_t, int64_t>> range_in(const std::string& word) {
   const std::string first = word.substr(0, dash),
                     last = dash < word.size() ? word.substr(dash + 1) : first;
   if (!is_number(first) || !is_number(last)) return std::nullopt;
-  return std::pair{Value{"rows", first}.number(), Value{"rows", last}.number()};
+  return std::pair{SettingValue{"rows", first}.number(), SettingValue{"rows", last}.number()};
 }
 
 // Is row `number` one of those that the word names?
@@ -199,8 +202,10 @@ Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
   if (!request.data.empty()) recipe.data.data = request.data;
   set_all(data_settings(), request.settings, recipe.data, "--");
   set_all(train_settings(), request.settings, recipe.train, "--");
-  if (const auto init = request.settings.find("init"); init != request.settings.end())
-    recipe.init = Value{"--init", init->second}.one_of(kInits);
+  ModelOptions chosen;
+  chosen.init = recipe.init;
+  set_all(settings_named(model_settings(), {"init"}), request.settings, chosen, "--");
+  recipe.init = chosen.init;
   if (request.settings.count("epochs") > 0) {
     require(request.settings.count("steps") == 0,
             "--epochs and --steps do not go together; leave one of them out");
@@ -251,8 +256,8 @@ double known_share(const ModelOptions& model) {
 
 SettingTexts Training::texts() const {
   auto all = model_texts(model);
-  for (auto& entry : texts_of(data_settings(), data, Which::named)) all.push_back(entry);
-  for (auto& entry : texts_of(train_settings(), train, Which::named)) all.push_back(entry);
+  for (auto& entry : texts_of(data_settings(), data, WhichSettings::named)) all.push_back(entry);
+  for (auto& entry : texts_of(train_settings(), train, WhichSettings::named)) all.push_back(entry);
   all.emplace_back("seed", std::to_string(train.seed));
   return all;
 }

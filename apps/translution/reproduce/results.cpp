@@ -13,6 +13,9 @@
 #include "translution/train/metrics.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 // ---------------------------------------------------------------------------------- the logs

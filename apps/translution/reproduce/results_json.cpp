@@ -7,6 +7,9 @@
 #include "translution/io/strict_json.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 using Json = nlohmann::ordered_json;

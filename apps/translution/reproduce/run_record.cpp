@@ -9,6 +9,9 @@
 #include "translution/io/file.h"
 
 namespace translution::cli {
+
+using namespace detail;
+
 namespace {
 
 std::string path_of(const std::string& directory) { return directory + "/run.json"; }

@@ -5,9 +5,12 @@
 
 #include "translution/core/names.h"
 
+// Faults in the system calls by which the library changes the disk. write_fault.cpp defines the
+// calls (open, write, fsync and others) in front of those of the C library: link it into a test,
+// or load it into the program with LD_PRELOAD (program.h).
 namespace translution {
 
-/// For tests: what goes wrong in one of the system calls by which disk.h changes the disk.
+/// What goes wrong in one call.
 enum class Fault { none, enospc, torn, cut, interrupt, kill };
 
 inline constexpr Named<Fault> kFaults[] = {
@@ -20,7 +23,7 @@ inline constexpr Named<Fault> kFaults[] = {
 };
 
 /// Which call it happens to, counted from 1. "enospc:7" as text; the environment variable
-/// TRANSLUTION_WRITE_FAULT holds such a text for tests of the program.
+/// TRANSLUTION_WRITE_FAULT holds such a text.
 struct WriteFault {
   Fault kind = Fault::none;
   int64_t call = 0;
@@ -33,8 +36,5 @@ void set_write_fault(WriteFault fault);
 
 /// Calls since then.
 int64_t count_disk_calls();
-
-/// Counts a call, and says what happens to it. Only disk.cpp asks.
-Fault next_fault();
 
 }  // namespace translution

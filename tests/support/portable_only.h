@@ -1,18 +1,21 @@
 #pragma once
 
+#include "translution/ops/runtime.h"
+
 namespace translution {
 
 /// While one lives, every op takes its portable path, on all threads: to compare with.
 class PortableOnly {
  public:
-  PortableOnly();
-  ~PortableOnly();
+  PortableOnly() : before_(runtime().implementation()) {
+    runtime().set_implementation(Implementation::portable);
+  }
+  ~PortableOnly() { runtime().set_implementation(before_); }
   PortableOnly(const PortableOnly&) = delete;
   PortableOnly& operator=(const PortableOnly&) = delete;
-};
 
-/// May an op take its CPU kernels? Not while a PortableOnly lives, nor under
-/// TRANSLUTION_IMPL=portable.
-bool fused_enabled();
+ private:
+  const Implementation before_;
+};
 
 }  // namespace translution

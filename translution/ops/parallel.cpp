@@ -1,0 +1,29 @@
+#include "translution/ops/parallel.h"
+
+#include <ATen/Parallel.h>
+
+#include "translution/ops/runtime.h"
+
+namespace translution {
+namespace {
+
+thread_local int guards = 0;  // how many OneThread live on this thread
+
+}  // namespace
+
+// LibTorch sets OpenMP's number at its first use on a thread, so that must come before; inside a
+// parallel region it starts no threads anyway.
+OneThread::OneThread()
+    : before_(omp_in_parallel() ? omp_get_max_threads() : at::get_num_threads()) {
+  ++guards;
+  omp_set_num_threads(1);
+}
+
+OneThread::~OneThread() {
+  --guards;
+  omp_set_num_threads(before_);
+}
+
+int team_size() { return guards > 0 || omp_in_parallel() ? 1 : runtime().threads(); }
+
+}  // namespace translution

@@ -1,0 +1,61 @@
+#include "translution/train/step.h"
+
+#include <torch/utils.h>
+
+#include <cmath>
+
+#include "translution/train/evaluate.h"
+
+namespace translution {
+
+AdamWOptions adamw_options(const TrainOptions& o) {
+  AdamWOptions options;
+  options.lr = o.lr;
+  options.beta2 = o.beta2;
+  options.weight_decay = o.weight_decay;
+  return options;
+}
+
+StepOptions step_options(const TrainOptions& options) {
+  return {options.accumulate, options.label_smoothing, options.clip};
+}
+
+StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
+                       const StepOptions& options, const at::Generator& dropout,
+                       const std::function<void(int64_t)>& done) {
+  optimizer.zero_grad();
+  StepOutcome outcome;
+  const int64_t samples = batch.input.size(0);
+  for (int64_t part = 0; part < options.parts; ++part) {
+    const int64_t begin = samples * part / options.parts;
+    const int64_t count = samples * (part + 1) / options.parts - begin;
+    if (count > 0) {
+      const auto logits = network.forward(batch.input.narrow(0, begin, count), dropout);
+      const auto loss =
+          loss_of(logits, batch.target.narrow(0, begin, count), options.label_smoothing) *
+          (static_cast<double>(count) / static_cast<double>(samples));
+      outcome.loss += loss.item<double>();
+      if (!std::isfinite(outcome.loss)) return outcome;
+      loss.backward();
+    }
+    if (done) done(part + 1);
+  }
+  outcome.norm = optimizer.step(options.clip);
+  return outcome;
+}
+
+Batch random_batch(const ModelOptions& model, int64_t samples, const at::Generator& random) {
+  const c10::optional<at::Generator> generator =
+      random.defined() ? c10::make_optional(random) : c10::nullopt;
+  const auto whole = [&](int64_t most, at::IntArrayRef shape) {
+    return at::randint(most, shape, generator, torch::kLong);
+  };
+  if (model.family == Family::gpt)
+    return {whole(model.vocabulary, {samples, model.length}),
+            whole(model.vocabulary, {samples, model.length})};
+  return {at::randn({samples, model.channels, model.image_size[0], model.image_size[1]}, generator,
+                    torch::kFloat),
+          whole(model.classes, {samples})};
+}
+
+}  // namespace translution

@@ -1,0 +1,13 @@
+#pragma once
+
+/// libtranslution: layers and models whose attention knows the offset between two tokens.
+#include "translution/core/pairs.h"
+#include "translution/models/cost.h"
+#include "translution/models/generate.h"
+#include "translution/models/network.h"
+#include "translution/nn/attention.h"
+#include "translution/nn/block.h"
+#include "translution/nn/regrid.h"
+#include "translution/ops/methods.h"
+#include "translution/ops/runtime.h"
+#include "translution/weights/convert.h"
