@@ -153,7 +153,8 @@ const WrongCall kWrongCalls[] = {
     {"train --out x --metod y", "unknown option --metod; did you mean --method?"},
     {"train --out x --data text --model vit-a/12",
      "vit-a/12 learns from images; text is text: expected a gpt model"},
-    {"train --out x --data text", "vit-a/12 learns from images; text is text: expected a gpt model"},
+    {"train --out x --data text",
+     "vit-a/12 learns from images; text is text: expected a gpt model"},
 };
 
 TEST(TrainWrongCalls, GetOneLineAndCodeTwo) {

@@ -1,11 +1,10 @@
-#include "translution/train/metrics_log.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "tests/support/temp_dir.h"
+#include "translution/train/metrics_log.h"
 
 namespace translution::testing {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "translution/kernels/bf16.h"
 #include "translution/kernels/row_ops.h"
-#include "translution/ops/runtime.h"
 #include "translution/ops/packed_weights.h"
 #include "translution/ops/parallel.h"
 #include "translution/ops/register.h"
+#include "translution/ops/runtime.h"
 
 namespace translution {
 namespace {
