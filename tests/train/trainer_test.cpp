@@ -104,5 +104,13 @@ TEST(Trainer, LogsTheShareOfTheRateThatTheMachineHasAtThatLine) {
   EXPECT_THAT(found, Pointwise(DoubleEq(), rates));
 }
 
+TEST(Train, RefusesAnEmptyDirectoryBeforeItOpensTheData) {
+  RunOptions run;
+  run.data.data = "mnist:/no/such/folder";
+  EXPECT_THAT([&] { train(run); },
+              ::testing::ThrowsMessage<std::invalid_argument>(
+                  "train: expected a directory for the run, got an empty name"));
+}
+
 }  // namespace
 }  // namespace translution::testing

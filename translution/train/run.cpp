@@ -89,6 +89,7 @@ int64_t total_steps(const DataSource& data, const TrainOptions& options) {
 }
 
 void check_run_directory(const std::string& directory, bool resume) {
+  require(!directory.empty(), "train: expected a directory for the run, got an empty name");
   const std::string checkpoints = directory + "/checkpoints", file = file_of_a_run(directory);
   const bool saved = !list_steps(checkpoints).empty();
   const bool begun = never_saved(checkpoints);  // stopped before its first checkpoint: starts anew
@@ -143,6 +144,7 @@ TrainResult train(const RunOptions& options, const DataSource& data,
 
 TrainResult train(RunOptions options) {
   const std::atomic<bool> never{false};
+  check_run_directory(options.directory, options.resume);  // now: data may take long to open
   const auto data = open_run(options);
   return train(options, data, never);
 }

@@ -42,8 +42,8 @@ struct TrainResult {
   int64_t step = 0;   ///< the last one taken
 };
 
-/// Refuses a directory whose files a run would overwrite: a run that is not to be resumed, or a log
-/// or configuration without a checkpoint.
+/// Refuses an empty name, and a directory whose files a run would overwrite: a run that is not to
+/// be resumed, or a log or configuration without a checkpoint.
 TRANSLUTION_API void check_run_directory(const std::string& directory, bool resume);
 
 /// Updates in one pass over the training data, and in the whole run.
