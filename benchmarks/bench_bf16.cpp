@@ -116,9 +116,9 @@ std::vector<std::unique_ptr<Bf16Products>> passes() {
   return result;
 }
 
-void require_close(const std::vector<float>& got, const std::vector<float>& wanted) {
+void require_close(const std::vector<float>& got, const std::vector<float>& expected) {
   for (size_t i = 0; i < got.size(); ++i)
-    require(std::abs(got[i] - wanted[i]) <= 1e-3f * (1 + std::abs(wanted[i])),
+    require(std::abs(got[i] - expected[i]) <= 1e-3f * (1 + std::abs(expected[i])),
             "bench_bf16: a product differs from SGEMM");
 }
 
@@ -144,18 +144,18 @@ void time_products(int64_t C, int64_t rows, bool many) {
   const auto x = numbers(rows * C), w = numbers(C * C * count);
   const auto x16 = rounded(x);
   const PackedMatrices packed(w, C, count);
-  std::vector<float> y(x.size()), wanted(x.size());
+  std::vector<float> y(x.size()), expected(x.size());
   const auto all = passes();
   std::vector<Work> works = {[&](int64_t call) {
     gemm<float>(false, false, rows, C, C, x.data(), C, w.data() + call % count * C * C, C, 0,
-                wanted.data(), C);
+                expected.data(), C);
   }};
   for (const auto& pass : all)
     works.push_back([&, products = pass.get()](int64_t call) {
       products->multiply(rows, x16.data(), C, packed[call], false, y.data(), C);
     });
   works[0](0);
-  for (size_t i = 1; i < works.size(); ++i) works[i](0), require_close(y, wanted);
+  for (size_t i = 1; i < works.size(); ++i) works[i](0), require_close(y, expected);
   print_line(C, rows, many, best_seconds(works));
 }
 
@@ -175,13 +175,13 @@ void time_gradients(int64_t C, int64_t rows, bool many) {
       products->weight_gradient(rows, C, C, x16.data(), C, dy16.data(), C, true,
                                 dw.data() + call % count * C * C, C);
     });
-  std::vector<float> wanted;
+  std::vector<float> expected;
   for (const Work& work : works) {
     std::fill_n(dw.begin(), C * C, 0.0f);
     work(0);
     const std::vector<float> got(dw.begin(), dw.begin() + C * C);
-    if (wanted.empty()) wanted = got;
-    require_close(got, wanted);
+    if (expected.empty()) expected = got;
+    require_close(got, expected);
   }
   print_line(C, rows, many, best_seconds(works));
 }
@@ -263,14 +263,14 @@ void time_few(int64_t C, int64_t rows, bool transposed) {
   const auto x = numbers(rows * C), w = numbers(C * C * count);
   const auto x16 = rounded(x), w16 = rounded(w);
   const PackedMatrices ready(w, C, count);
-  std::vector<float> y(x.size()), wanted(x.size());
+  std::vector<float> y(x.size()), expected(x.size());
   std::vector<Bf16> strip(static_cast<size_t>(packed_size(C, 64)));
   const Bf16RowOps& ops = bf16_row_ops();
   Bf16Products products;
   const std::vector<Work> works = {
       [&](int64_t call) {
         gemm<float>(false, transposed, rows, C, C, x.data(), C, w.data() + call % count * C * C, C,
-                    0, wanted.data(), C);
+                    0, expected.data(), C);
       },
       [&](int64_t call) {
         products.multiply(rows, x16.data(), C, ready[call], false, y.data(), C);
@@ -291,7 +291,7 @@ void time_few(int64_t C, int64_t rows, bool transposed) {
                             y.data() + column, C);
         }
       }};
-  for (const size_t i : {0, 2, 3}) works[i](0), i > 0 ? require_close(y, wanted) : void();
+  for (const size_t i : {0, 2, 3}) works[i](0), i > 0 ? require_close(y, expected) : void();
   const auto times = best_seconds(works);
   std::printf("%5d%7d%11s", static_cast<int>(C), static_cast<int>(rows), transposed ? "W^T" : "W");
   for (size_t i = 0; i < times.size(); ++i)
@@ -364,7 +364,7 @@ void table_of_rows() {
   std::vector<float> wide(x.size()), dots(weight.size());
   std::printf("\nRows in bfloat16, %d of %d, numbers in a nanosecond\n%13s", int{rows}, int{C}, "");
   for (const char* name :
-       {"round", "widen", "pack", "bf16", "turned", "bf16", "X^T", "dots", "scale", "add"})
+       {"round", "widen", "pack", "bf16", "transposed", "bf16", "X^T", "dots", "scale", "add"})
     std::printf("%8s", name);
   for (const Isa isa : available_isas()) {
     const Bf16RowOps& ops = bf16_row_ops(isa);

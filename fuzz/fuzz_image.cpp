@@ -38,12 +38,12 @@ void compare_part(std::string_view bytes, const ImageSize& full, const ImageSize
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try {
-    const ImageSize wanted = image_size(bytes, "input");
+    const ImageSize expected = image_size(bytes, "input");
     const RgbImage image = decode_image(bytes, "input");
-    if (image.rows != wanted.rows || image.cols != wanted.cols) std::abort();
+    if (image.rows != expected.rows || image.cols != expected.cols) std::abort();
     if (image.pixels.size() != size_t{3} * image.rows * image.cols) std::abort();
-    compare_part(bytes, wanted, kFullSize);
-    compare_part(bytes, wanted, {16, 16});
+    compare_part(bytes, expected, kFullSize);
+    compare_part(bytes, expected, {16, 16});
   } catch (const std::runtime_error&) {
   }
   return 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kConvertExamples =
     "Files are safetensors; a .pt is read by `python -m translution.convert`. The authors'\n"
-    "weights want the model named, best by their name: lor_qkv_tiny/56, or lor_kv_tiny-256 for\n"
+    "weights need the model named, best by their name: lor_qkv_tiny/56, or lor_kv_tiny-256 for\n"
     "text. GPT-2 and timm's models tell their sizes themselves. A converted file knows its model:\n"
     "eval, predict and generate take it in place of a run.\n"
     "\n"
@@ -63,7 +63,7 @@ void run_convert(const ConvertFlags& flags) {
   auto settings = flags.settings.given();
   const auto from = take_format(settings, "from"), to = take_format(settings, "to");
   require(to == WeightFormat::translution || to == WeightFormat::authors,
-          "--to wants translution or authors, got ", name_of(kWeightFormats, to));
+          "--to: expected translution or authors, got ", name_of(kWeightFormats, to));
   require(from != to, "--from and --to are both ", name_of(kWeightFormats, to),
           "; say which of IN and OUT is not: --from authors, --to authors");
   const auto model = read_in(flags.in, from, settings);

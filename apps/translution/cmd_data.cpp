@@ -67,7 +67,7 @@ Tokenizer chosen_tokenizer(const TextFlags& flags) {
                         : (has_files ? Kind::gpt2 : Kind::bytes);
   require(kind == Kind::gpt2 || !has_files, "--tokenizer bytes and --bpe do not go together");
   require(kind == Kind::bytes || has_files,
-          "--tokenizer gpt2 wants --bpe DIR with encoder.json and vocab.bpe; "
+          "--tokenizer gpt2 needs --bpe DIR with encoder.json and vocab.bpe; "
           "scripts/fetch-gpt2-bpe DIR gets them");
   return kind == Kind::gpt2 ? Tokenizer::gpt2(directory(flags.bpe)) : Tokenizer::bytes();
 }
@@ -79,7 +79,7 @@ double chosen_share(const Option& option) {
   double share = 0;
   const auto [stop, error] = std::from_chars(text.data(), end, share);
   require(error == std::errc() && stop == end && share > 0 && share < 1,
-          "--val-share wants a number between 0 and 1, got '", text, "'");
+          "--val-share: expected a number between 0 and 1, got '", text, "'");
   return share;
 }
 
@@ -124,8 +124,8 @@ std::string table_of(const std::vector<Part>& parts) {
 }
 
 void run_text(const TextFlags& flags) {
-  require(!flags.files.empty(), "FILE is missing; wanted one or more files of plain text");
-  require(flags.out.given(), "--out is missing; wanted a directory for the tokens");
+  require(!flags.files.empty(), "FILE is missing; expected one or more files of plain text");
+  require(flags.out.given(), "--out is missing; expected a directory for the tokens");
   const double share = chosen_share(flags.val_share);
   const std::string out = directory(flags.out);
   const Tokenizer tokenizer = chosen_tokenizer(flags);
@@ -139,7 +139,7 @@ void run_text(const TextFlags& flags) {
   for (auto& part : parts) part.tokens = tokenizer.encode(part.text);
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   require(point > 0 && point < text.size(), "the text of ", text.size(),
-          " bytes is too short to be split; wanted at least one character on either side");
+          " bytes is too short to be split; expected at least one character on either side");
   write_token_directory(out, tokenizer, directory(flags.bpe), parts[0].tokens, parts[1].tokens);
 
   fmt::print("{}: {} file{}, tokenizer {} ({} tokens), {:.2f} s, {:.1f} MB/s\n\n{}", out,

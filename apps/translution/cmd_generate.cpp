@@ -110,7 +110,7 @@ void run_generate(const GenerateFlags& flags) {
   auto trained = load_trained(flags.path, flags.precision.read());
   trained.network->to(device);
   require(trained.network->options().family == Family::gpt, flags.path, " holds ",
-          trained.network->options().name(), "; text wants a gpt model");
+          trained.network->options().name(), "; text needs a gpt model");
   const auto tokenizer = tokenizer_of(trained, given);
   const auto prompt = given.find("prompt");
   const std::string start = prompt == given.end() ? "\n" : prompt->second;

@@ -48,7 +48,7 @@ void run_predict(const PredictFlags& flags) {
   trained.network->to(device);
   const auto& model = trained.network->options();
   require(model.family == Family::vit, flags.path, " holds ", model.name(),
-          "; images want a vit model");
+          "; images need a vit model");
   torch::NoGradGuard no_grad;
   auto json = nlohmann::ordered_json::array();
   for (const auto& file : flags.files) {

@@ -97,7 +97,7 @@ ReproduceCall call_of(const ReproduceFlags& flags) {
   ReproduceCall call;
   call.request = request_of(flags);
   require(flags.dry_run || flags.out.given(),
-          "--out is missing; wanted a directory for the results");
+          "--out is missing; expected a directory for the results");
   call.out = text_or(flags.out, ".");
   call.runs = text_or(flags.runs, call.out + "/runs");
   call.known = text_or(flags.known, "");

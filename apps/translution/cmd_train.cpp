@@ -79,11 +79,11 @@ std::vector<std::string> sizes_given(const std::map<std::string, std::string>& g
 // From defaults, file and command line.
 RunOptions run_options(const TrainFlags& flags, std::map<std::string, std::string> given) {
   RunOptions run;
-  require(flags.out.given(), "--out is missing; wanted a directory for the run");
+  require(flags.out.given(), "--out is missing; expected a directory for the run");
   run.directory = value_of(flags.out).text;
   if (flags.resume.given()) {
     const auto text = value_of(flags.resume).text;
-    require(text == "auto", "--resume wants auto, got '", text, "'");
+    require(text == "auto", "--resume: expected auto, got '", text, "'");
     run.resume = true;
   }
   set_all(train_settings(), given, run.train, "--");

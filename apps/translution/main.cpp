@@ -140,14 +140,14 @@ std::vector<std::string> words_in_text(const std::string& text) {
 // Short words, as in --max-length, say too little.
 std::optional<std::string> option_about(const CLI::App& app, const std::string& unknown) {
   constexpr size_t kShort = 3;
-  auto wanted = words_in_text(unknown);
-  wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
-                              [](const std::string& word) { return word.size() <= kShort; }),
-               wanted.end());
-  if (wanted.empty()) return std::nullopt;
+  auto words = words_in_text(unknown);
+  words.erase(std::remove_if(words.begin(), words.end(),
+                             [](const std::string& word) { return word.size() <= kShort; }),
+              words.end());
+  if (words.empty()) return std::nullopt;
   for (const auto* option : app.get_options()) {
     const auto help = words_in_text(option->get_description());
-    const bool all = std::all_of(wanted.begin(), wanted.end(), [&](const std::string& word) {
+    const bool all = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
       return std::find(help.begin(), help.end(), word) != help.end();
     });
     if (all && !option->get_positional() && option != app.get_help_ptr())
@@ -185,7 +185,7 @@ std::string describe_mismatch(const CLI::App& program, const std::string& messag
   const std::string name = message.substr(0, message.find_first_of(": "));
   const auto* option = chosen(program).get_option_no_throw(name);
   if (option == nullptr) return join("--", name, " takes no value");
-  return name + (option->count() > 1 ? " is given more than once" : " wants a value");
+  return name + (option->count() > 1 ? " is given more than once" : ": expected a value");
 }
 
 // ---------------------------------------------------------------------------------- program

@@ -8,7 +8,7 @@ using namespace detail;
 
 SettingValue value_of(const Option& option) {
   const SettingValue value{option.name(), option.text()};
-  require(value.text.rfind("--", 0) != 0, value.name, " wants a value, got the option ",
+  require(value.text.rfind("--", 0) != 0, value.name, ": expected a value, got the option ",
           value.text);
   return value;
 }
@@ -17,9 +17,9 @@ int64_t number_or(int64_t fallback, const Option& option, int64_t most) {
   return option.given() ? value_of(option).number(1, most) : fallback;
 }
 
-void SettingFlags::add(const std::string& name, const std::string& wants, const std::string& help,
-                       const char* group) {
-  options_.emplace_back(name, command_.option("--" + name, wants, help, group));
+void SettingFlags::add(const std::string& name, const std::string& placeholder,
+                       const std::string& help, const char* group) {
+  options_.emplace_back(name, command_.option("--" + name, placeholder, help, group));
 }
 
 std::map<std::string, std::string> SettingFlags::given() const {

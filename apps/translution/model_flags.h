@@ -21,13 +21,13 @@ class SettingFlags {
  public:
   explicit SettingFlags(Command command) : command_(command) {}
 
-  void add(const std::string& name, const std::string& wants, const std::string& help,
+  void add(const std::string& name, const std::string& placeholder, const std::string& help,
            const char* group);
   template <typename Options>
   void add(const Settings<Options>& groups) {
     for (const auto& group : groups)
       for (const auto& setting : group.settings)
-        add(setting.name, setting.wants, setting.help_text(), group.title);
+        add(setting.name, setting.placeholder, setting.help_text(), group.title);
   }
 
   /// Name, without dashes, and text of each option that stands on the command line.

@@ -124,7 +124,7 @@ void require_all_fit(const ReproduceCall& call, const std::vector<StepTask>& tas
 void require_fits(const DataSource& source, const StepTask& task, const std::string& name) {
   require_data_fits(task.row->model, source, name, /*spare_classes=*/true);
   require(source.train->size() >= task.plan.batch, name, " has ", source.train->size(),
-          " samples, and a step wants ", task.plan.batch, "; set --batch, or take other --data");
+          " samples, and a step needs ", task.plan.batch, "; set --batch, or take other --data");
 }
 
 // Nothing where no data is named: random numbers do.

@@ -272,7 +272,7 @@ class Overall {
   int64_t done_ = 0;
 };
 
-// As a shell wants it.
+// Quoted for a shell.
 std::string quoted(const std::string& text) {
   constexpr const char* kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,=+-";

@@ -204,9 +204,9 @@ class Literal:
 
     def __call__(self, x, rows=None):
         """The layer's output, projected, and its attention map [B,H,Nq,N]."""
-        wanted = range(self.pairs.tokens) if rows is None else rows.tolist()
+        expected = range(self.pairs.tokens) if rows is None else rows.tolist()
         outs, maps = [], []
-        for i in wanted:
+        for i in expected:
             out, seen, a = self._row(x, i)
             outs.append(out)
             row = torch.zeros(x.shape[0], self.heads, x.shape[1], dtype=x.dtype)

@@ -88,9 +88,9 @@ def test_schedules_of_torch_set_its_rate():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="wanted lr, eps"):
+    with pytest.raises(ValueError, match="expected lr, eps"):
         translution.AdamW(make(), lr=-1)
     turned = torch.nn.Parameter(torch.randn(3, 4).T)
     turned.grad = torch.zeros(4, 3)
-    with pytest.raises(RuntimeError, match="wanted contiguous parameters, got one of shape"):
+    with pytest.raises(RuntimeError, match="expected contiguous parameters, got one of shape"):
         translution.AdamW([turned]).step()

@@ -28,9 +28,9 @@ class Golden:
         return translution.from_authors(self.family, state, kind=self.kind, **self.options)
 
 
-def error(got, wanted):
-    scale = wanted.abs().max().item()
-    return (got.double() - wanted).abs().max().item() / (scale or 1.0)
+def error(got, expected):
+    scale = expected.abs().max().item()
+    return (got.double() - expected).abs().max().item() / (scale or 1.0)
 
 
 def their_gradients(golden, module):
@@ -60,8 +60,8 @@ def test_outputs_and_gradients(name, dtype, most):
     if floating:
         assert error(input.grad, t["grad_input"]) <= most
     theirs = their_gradients(golden, module)
-    for key, wanted in golden.grads.items():
-        assert error(theirs[key], wanted) <= most, key
+    for key, expected in golden.grads.items():
+        assert error(theirs[key], expected) <= most, key
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -92,8 +92,8 @@ def test_names_with_a_size():
 
 
 @pytest.mark.parametrize("change, said", [
-    (dict(grid=(4, 2)), r"'to_k2.unique_params' is \[18, 6, 6\], wanted \[24, 6, 6\].* 4x2 grid"),
-    (dict(heads=2), r"'to_qkv.weight' is \[36, 9\], wanted \[24, 9\] \(qkv of 2 heads of 4\)"),
+    (dict(grid=(4, 2)), r"'to_k2.unique_params' is \[18, 6, 6\], expected \[24, 6, 6\].* 4x2 grid"),
+    (dict(heads=2), r"'to_qkv.weight' is \[36, 9\], expected \[24, 9\] \(qkv of 2 heads of 4\)"),
     (dict(depth=2), "no option 'depth'"),
 ])
 def test_other_options_are_named(change, said):
@@ -115,10 +115,10 @@ def test_other_states_are_named():
     refused({"more": torch.ones(2)}, r"'more' \[2\] has no place in this model")
     refused({"cls_token": golden.state["cls_token"].float()}, "other tensors are Float|is Float")
     refused({"cls_token": golden.state["cls_token"].long()}, "must hold floating-point numbers")
-    refused({"epoch": 3}, "'epoch' is int, wanted a tensor")
+    refused({"epoch": 3}, "'epoch' is int, expected a tensor")
     with pytest.raises(ValueError, match="unknown family 'kq'; did you mean"):
         translution.from_authors("kq", golden.state, kind="vit", **golden.options)
-    with pytest.raises(ValueError, match="wanted a ViT, a GPT or a NormedAttention, got Linear"):
+    with pytest.raises(ValueError, match="expected a ViT, a GPT or a NormedAttention, got Linear"):
         translution.to_authors(torch.nn.Linear(2, 2))
 
 
@@ -157,8 +157,8 @@ class Harm:
 
 @pytest.mark.parametrize("content, said", [
     (Harm(), "does not hold tensors alone (Unsupported"),
-    ({"state_dict": {"cls_token": 3}}, "'cls_token' is int, wanted a tensor"),
-    ([1, 2], "wanted a state_dict, got list"),
+    ({"state_dict": {"cls_token": 3}}, "'cls_token' is int, expected a tensor"),
+    ([1, 2], "expected a state_dict, got list"),
 ])
 def test_convert_refuses_what_is_no_state(tmp_path, capsys, content, said):
     torch.save(content, tmp_path / "model.pt")
@@ -179,7 +179,7 @@ def test_convert_refuses_other_files_and_settings(tmp_path, capsys):
     assert "does not hold tensors alone" in said(tmp_path / "model.pt", "out", *SETTINGS)
     assert "No such file" in said(tmp_path / "none.pt", "out", *SETTINGS)
     assert "unknown argument '--modle'" in said("a", "b", "--modle", "v_tiny")
-    assert "--model wants a value" in said("a", "b", "--model")
+    assert "--model: expected a value" in said("a", "b", "--model")
 
 
 def test_convert_is_a_program(run_python):

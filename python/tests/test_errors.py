@@ -16,44 +16,44 @@ def make_vit(**options):
                                      patch_size=4, channels=1, classes=3), **options})
 
 
-@pytest.mark.parametrize("options, wanted", [
+@pytest.mark.parametrize("options, expected", [
     (dict(method="translation"), "unknown method 'translation'; did you mean 'translution'?"),
     (dict(roles="qx"), "roles"),
-    (dict(heads=0), "wanted one or more heads, got 0"),
+    (dict(heads=0), "expected one or more heads, got 0"),
     (dict(grid=()), "grid"),
     (dict(grid=(3, -1)), "grid"),
-    (dict(grid=(3, 2.5)), "grid wants a whole number, got 2.5"),
+    (dict(grid=(3, 2.5)), "grid: expected a whole number, got 2.5"),
     (dict(dim_head=6, method="rotary"), "a head of 6 channels does not split into pairs for 2"),
-    (dict(dropout=1.0), "wanted a dropout probability in"),
+    (dict(dropout=1.0), "expected a dropout probability in"),
     (dict(dropout=float("nan")), "attention: dropout: expected a finite number, got nan"),
-    (dict(kernel_size=-1, method="rotary"), "wanted an odd kernel_size of 1 or more, got -1"),
-    (dict(radius="far"), 'radius wants a whole number, got "far"'),
-    (dict(cls=1), "cls wants true or false, got 1"),
+    (dict(kernel_size=-1, method="rotary"), "expected an odd kernel_size of 1 or more, got -1"),
+    (dict(radius="far"), 'radius: expected a whole number, got "far"'),
+    (dict(cls=1), "cls: expected true or false, got 1"),
     (dict(rotary=True), "has no shared queries and keys to rotate"),
-    (dict(kernel_size=4, method="convolution"), "wanted an odd kernel_size of 1 or more, got 4"),
+    (dict(kernel_size=4, method="convolution"), "expected an odd kernel_size of 1 or more, got 4"),
     (dict(init="zero"), "unknown init 'zero'"),
-    (dict(workspace=-1), "wanted a workspace of 0 or more bytes, got -1"),
+    (dict(workspace=-1), "expected a workspace of 0 or more bytes, got -1"),
 ])
-def test_options_of_a_layer(options, wanted):
+def test_options_of_a_layer(options, expected):
     with pytest.raises(ValueError) as raised:
         make(**options)
-    assert wanted in str(raised.value)
+    assert expected in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("options, wanted", [
+@pytest.mark.parametrize("options, expected", [
     (dict(patch_size=5), "does not divide into patches of 5x5"),
     (dict(model="vit-q/12"), "unknown model 'vit-q/12'; did you mean"),
-    (dict(model="gpt-a-160"), "wanted the name of a vit, got 'gpt-a-160'"),
-    (dict(hybrid_layers=3), "wanted 0 to 2 hybrid layers"),
+    (dict(model="gpt-a-160"), "expected the name of a vit, got 'gpt-a-160'"),
+    (dict(hybrid_layers=3), "expected 0 to 2 hybrid layers"),
     (dict(pooling="max"), "unknown pooling 'max'"),
     (dict(dropout=float("nan")), "model: dropout: expected a finite number, got nan"),
     (dict(norm_eps=float("-inf")), "model: norm_eps: expected a finite number, got -inf"),
 ])
-def test_options_of_a_model(options, wanted):
+def test_options_of_a_model(options, expected):
     with pytest.raises(ValueError) as raised:
         make_vit(**options)
-    assert wanted in str(raised.value)
+    assert expected in str(raised.value)
 
 
 def test_options_that_do_not_exist():
@@ -66,16 +66,16 @@ def test_options_that_do_not_exist():
         translution.Translution(8, grid=4, method="rotary")
 
 
-@pytest.mark.parametrize("x, wanted", [
+@pytest.mark.parametrize("x, expected", [
     (torch.zeros(2, 12, 12), "attention: x has 12 tokens, this layer was built for 13"),
     (torch.zeros(2, 13, 11), "attention: x must be [B, N, 12], got [2, 13, 11]"),
     (torch.zeros(13, 12), "attention: x must be [B, N, 12], got [13, 12]"),
     (torch.zeros(2, 13, 12, dtype=torch.float64), "ouble"),
 ])
-def test_input_of_a_layer(x, wanted):
+def test_input_of_a_layer(x, expected):
     with pytest.raises(RuntimeError) as raised:
         make()(x)
-    assert wanted in str(raised.value).splitlines()[0]
+    assert expected in str(raised.value).splitlines()[0]
 
 
 def test_rows_of_a_layer():
@@ -95,7 +95,7 @@ def test_rows_as_plain_numbers_are_those_of_a_tensor():
 
 
 def test_input_of_models():
-    with pytest.raises(ValueError, match=r"wanted images \[B, 1, 12, 12\], got \[2, 3, 12, 12\]"):
+    with pytest.raises(ValueError, match=r"expected images \[B, 1, 12, 12\], got \[2, 3, 12, 12\]"):
         make_vit()(torch.zeros(2, 3, 12, 12))
     with pytest.raises(ValueError, match="are torch.float64 on cpu, the model is torch.float32"):
         make_vit()(torch.zeros(2, 1, 12, 12, dtype=torch.float64))
@@ -128,7 +128,7 @@ def test_models_larger_than_memory(tmp_path):
 
 
 def test_relation_must_be_square_int64():
-    with pytest.raises(RuntimeError, match=r"wanted slots as an int64 tensor \[N, N\]"):
+    with pytest.raises(RuntimeError, match=r"expected slots as an int64 tensor \[N, N\]"):
         translution.Attention(4, relation=translution.Relation(torch.zeros(2, 3), 1))
 
 
@@ -182,11 +182,11 @@ def test_missing_and_unknown_names():
 def test_wrong_type_is_named():
     state = make().state_dict()
     state["value"] = state["value"].long()
-    assert "value holds torch.int64, wanted torch.float32; these are no weights" in refusal(
+    assert "value holds torch.int64, expected torch.float32; these are no weights" in refusal(
         make(), state)
     state = make_vit().state_dict()
     state["head.weight"] = state["head.weight"].long()
-    assert "head.weight holds torch.int64, wanted torch.float32" in refusal(make_vit(), state)
+    assert "head.weight holds torch.int64, expected torch.float32" in refusal(make_vit(), state)
     with pytest.warns(UserWarning, match="torch.float64, the model torch.float32: they are conv"):
         make().load_state_dict(make().double().state_dict())
 

@@ -49,9 +49,9 @@ METHODS = {
 }
 
 
-def error(found, wanted):
-    scale = max(wanted.abs().max().item(), 1e-30)
-    return (found - wanted).abs().max().item() / scale
+def error(found, expected):
+    scale = max(expected.abs().max().item(), 1e-30)
+    return (found - expected).abs().max().item() / scale
 
 
 def compare(layer, pairs=None, rows=None, batch=2):
@@ -66,13 +66,13 @@ def compare(layer, pairs=None, rows=None, batch=2):
     theirs = ours.detach().double().requires_grad_()
     weights = {name: value.detach().double().requires_grad_()
                for name, value in layer.named_parameters()}
-    wanted, wanted_map = Literal(layer.options, weights, pairs)(theirs, rows)
+    expected, expected_map = Literal(layer.options, weights, pairs)(theirs, rows)
     tolerance = TOLERANCE[dtype]
-    assert error(out, wanted) < tolerance
-    assert error(map, wanted_map) < tolerance
+    assert error(out, expected) < tolerance
+    assert error(map, expected_map) < tolerance
     upstream = torch.randn(out.shape, generator=generator, dtype=torch.float64).to(dtype)
     out.backward(upstream)
-    wanted.backward(upstream.double())
+    expected.backward(upstream.double())
     largest = max(value.grad.abs().max().item() for value in weights.values()
                   if value.grad is not None)
     for name, value in [("x", ours), *layer.named_parameters()]:
@@ -90,7 +90,7 @@ def compare(layer, pairs=None, rows=None, batch=2):
 @pytest.mark.parametrize("method", METHODS)
 def test_method_is_its_formula(method, grid, dtype):
     options = {**GRIDS[grid], **METHODS[method]}
-    D = 12 if grid == "3d" else 8  # rotary wants pairs for every axis
+    D = 12 if grid == "3d" else 8  # rotary needs pairs for every axis
     torch.manual_seed(1)
     layer = translution.Attention(10, heads=2, dim_head=D, dtype=dtype, **options)
     compare(layer)
@@ -136,5 +136,5 @@ def test_convolution_is_conv2d():
     # Slot delta = p_i - p_j, from the most negative: conv2d counts from j to i the other way.
     kernel = layer.kernel.detach().reshape(3, 3, 4, 6).flip(0, 1).permute(3, 2, 0, 1)
     image = x.transpose(1, 2).reshape(2, 4, 5, 6)
-    wanted = torch.nn.functional.conv2d(image, kernel, padding=1).flatten(2).transpose(1, 2)
-    torch.testing.assert_close(layer(x), layer.out(wanted), rtol=1e-10, atol=1e-12)
+    expected = torch.nn.functional.conv2d(image, kernel, padding=1).flatten(2).transpose(1, 2)
+    torch.testing.assert_close(layer(x), layer.out(expected), rtol=1e-10, atol=1e-12)

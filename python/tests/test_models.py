@@ -74,8 +74,8 @@ def test_same_seed_gives_the_weights_of_cpp(case):
     model = case.model_class(**case.plan["options"])
     found = dict(model.named_parameters())
     assert set(found) == set(case.weights)
-    for name, wanted in case.weights.items():
-        assert torch.equal(found[name], wanted), name
+    for name, expected in case.weights.items():
+        assert torch.equal(found[name], expected), name
 
 
 def test_logits_and_gradients_of_cpp(case):
@@ -85,12 +85,12 @@ def test_logits_and_gradients_of_cpp(case):
     torch.testing.assert_close(output, case.output, rtol=1e-6, atol=1e-6)
     output.backward(case.grad_output)
     for name, parameter in model.named_parameters():
-        wanted = case.grads.get(name)
-        if wanted is None:
+        expected = case.grads.get(name)
+        if expected is None:
             assert parameter.grad is None or not parameter.grad.any(), name
         else:
-            scale = wanted.abs().max().item()
-            torch.testing.assert_close(parameter.grad, wanted, rtol=1e-5, atol=1e-6 * scale + 1e-9)
+            scale = expected.abs().max().item()
+            torch.testing.assert_close(parameter.grad, expected, rtol=1e-5, atol=1e-6 * scale + 1e-9)
 
 
 def test_options_give_the_same_model_again(case):
@@ -111,10 +111,10 @@ def test_double_agrees_with_float(case):
 
 def test_named_models_have_the_published_sizes():
     options = dict(image_size=84, channels=1, classes=10, device="meta")
-    for method, wanted in [("self_attention", 2_706_346), ("alpha_translution", 4_590_634),
+    for method, expected in [("self_attention", 2_706_346), ("alpha_translution", 4_590_634),
                            ("translution", 116_164_138)]:
         model = translution.ViT.named("vit-a/12", method=method, **options)
-        assert sum(p.numel() for p in model.parameters()) == wanted
+        assert sum(p.numel() for p in model.parameters()) == expected
     assert model.plan["grid"] == [7, 7]
     assert model.options["image_size"] == [84, 84]
 

@@ -60,7 +60,7 @@ def test_defaults_are_those_of_cpp():
 def test_copies_by_every_way_compute_the_same(method, tmp_path):
     layer = make(method).eval()
     x = torch.randn(2, 13, 12)
-    wanted = layer(x)
+    expected = layer(x)
     torch.save(layer, tmp_path / "layer.pt")
     copies = [copy.deepcopy(layer), pickle.loads(pickle.dumps(layer)),
               torch.load(tmp_path / "layer.pt")]
@@ -70,10 +70,10 @@ def test_copies_by_every_way_compute_the_same(method, tmp_path):
     buffer.seek(0)
     assert not fresh.load_state_dict(torch.load(buffer)).missing_keys
     for other in [*copies, fresh]:
-        assert torch.equal(other(x), wanted)
+        assert torch.equal(other(x), expected)
     with torch.no_grad():
         next(copies[0].parameters()).zero_()
-    assert torch.equal(layer(x), wanted)
+    assert torch.equal(layer(x), expected)
 
 
 def test_state_dict_holds_the_parameters_of_cpp_only():
@@ -104,13 +104,13 @@ def test_a_layer_made_without_memory_is_filled_later():
 def test_types_change_as_usual(method):
     layer = make(method)
     x = torch.randn(2, 13, 12)
-    wanted = layer(x)
+    expected = layer(x)
     double = layer.double()(x.double())
     assert double.dtype == torch.float64
-    torch.testing.assert_close(double.float(), wanted, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(double.float(), expected, rtol=1e-4, atol=1e-5)
     bfloat = layer.to(torch.bfloat16)(x.to(torch.bfloat16))
     assert bfloat.dtype == torch.bfloat16
-    torch.testing.assert_close(bfloat.float(), wanted, rtol=0.1, atol=0.1)
+    torch.testing.assert_close(bfloat.float(), expected, rtol=0.1, atol=0.1)
 
 
 def test_default_type_is_that_of_torch():
@@ -189,10 +189,10 @@ def test_op_is_scripted():
 
     x = torch.randn(2, 13, 12)
     pairs = layer._pairs
-    wanted, map = layer._attend(x, None, True)
-    assert torch.equal(attend(x, layer.query, layer.key, layer.value, pairs), wanted)
+    expected, map = layer._attend(x, None, True)
+    assert torch.equal(attend(x, layer.query, layer.key, layer.value, pairs), expected)
     out, scripted_map = whole(x, [layer.query, layer.key, layer.value], pairs)
-    assert torch.equal(out, wanted) and torch.equal(scripted_map, map)
+    assert torch.equal(out, expected) and torch.equal(scripted_map, map)
     out.sum().backward()
     assert layer.query.grad is not None
 
@@ -234,7 +234,7 @@ def test_gil_is_released():
 def test_threads_call_at_the_same_time():
     layer = make("alpha_translution").eval()
     inputs = [torch.randn(2, 13, 12) for _ in range(8)]
-    wanted = [layer(x) for x in inputs]
+    expected = [layer(x) for x in inputs]
     found = [None] * 8
 
     def call(n):
@@ -246,7 +246,7 @@ def test_threads_call_at_the_same_time():
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(torch.equal(a, b) for a, b in zip(found, wanted))
+    assert all(torch.equal(a, b) for a, b in zip(found, expected))
 
 
 def test_layer_inside_a_model_of_the_user():
@@ -269,12 +269,12 @@ def test_layer_inside_a_model_of_the_user():
 def test_inference_mode_and_no_grad():
     layer = make()
     x = torch.randn(2, 13, 12)
-    wanted = layer(x).detach()
+    expected = layer(x).detach()
     with torch.no_grad():
-        assert torch.equal(layer(x), wanted) and not layer(x).requires_grad
+        assert torch.equal(layer(x), expected) and not layer(x).requires_grad
     with torch.inference_mode():
-        assert torch.equal(layer(x), wanted)
-        assert torch.equal(layer(torch.clone(x)), wanted)
+        assert torch.equal(layer(x), expected)
+        assert torch.equal(layer(torch.clone(x)), expected)
 
 
 def test_weights_as_the_authors_start_them():

@@ -73,8 +73,8 @@ def test_block_and_linear_take_a_precision():
     assert block.attention.options["precision"] == "bf16"
     x, linear = torch.randn(2, 4, 12), linears[1]
     assert block(x).dtype == torch.float32
-    wanted = x.bfloat16().float() @ linear.weight.bfloat16().float().T + linear.bias
-    torch.testing.assert_close(linear(x), wanted)
+    expected = x.bfloat16().float() @ linear.weight.bfloat16().float().T + linear.bias
+    torch.testing.assert_close(linear(x), expected)
     assert "precision=bf16" in repr(block.attention) and "precision" not in repr(make())
 
 
@@ -84,13 +84,13 @@ def test_matrices_may_be_bfloat16_alone(method):
     model = make_vit(method=method, precision="bf16").eval()
     images = torch.randn(2, 2, 12, 12)
     with torch.no_grad():
-        wanted = model(images)
+        expected = model(images)
         for name, parameter in model.named_parameters():
             kept = ("vectors", "attention.bias", "position", "gate", "cls_token")
             if parameter.dim() >= 2 and not any(word in name for word in kept):
                 parameter.data = parameter.data.bfloat16()
         assert model.head.weight.dtype == torch.bfloat16
-        assert (model(images) - wanted).norm() <= 5e-3 * wanted.norm()
+        assert (model(images) - expected).norm() <= 5e-3 * expected.norm()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])

@@ -56,11 +56,11 @@ def test_a_forked_worker_does_as_pytorch_does(run_python):
 import os, torch, translution
 layer = translution.Translution(dim=64, heads=2, dim_head=32, grid=(7, 7))
 x = torch.randn(8, 49, 64)
-wanted = layer(x)
+expected = layer(x)
 child = os.fork()
 if child == 0:
     torch.set_num_threads(1)
-    same = translution.runtime.threads == 1 and torch.equal(layer(x), wanted)
+    same = translution.runtime.threads == 1 and torch.equal(layer(x), expected)
     os._exit(0 if same else 1)
 print(os.waitpid(child, 0)[1])
 """
@@ -131,9 +131,9 @@ def test_values_that_make_no_sense(name, value, message):
 
 
 @pytest.mark.parametrize("variable, value, message", [
-    ("TRANSLUTION_IMPL", "fast", "TRANSLUTION_IMPL: wanted fused or portable, got 'fast'"),
+    ("TRANSLUTION_IMPL", "fast", "TRANSLUTION_IMPL: expected fused or portable, got 'fast'"),
     ("TRANSLUTION_WORKSPACE", "1T",
-     "TRANSLUTION_WORKSPACE: wanted bytes such as 0, 65536, 512M or 4G, got '1T'"),
+     "TRANSLUTION_WORKSPACE: expected bytes such as 0, 65536, 512M or 4G, got '1T'"),
 ])
 def test_a_bad_variable_is_named_at_first_use(run_python, variable, value, message):
     result = run_python("import translution; translution.runtime.workspace", check=False,

@@ -78,31 +78,31 @@ def entry(begin=0, end=8, dtype="F32", shape=(2,)):
     return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
 
 
-@pytest.mark.parametrize("header, data, wanted", [
+@pytest.mark.parametrize("header, data, expected", [
     ({"a": entry()}, b"1234567", "the tensors end at byte 8, the file has 7"),
     ({"a": entry()}, b"123456789", "the tensors end at byte 8, the file has 9"),
     ({"a": entry(), "b": entry(4, 12)}, bytes(12), "'b' begins at byte 4, the one before it ends"),
     ({"a": entry(), "b": entry(12, 20)}, bytes(20), "'b' begins at byte 12"),
     ({"a": entry(shape=(3,))}, bytes(8), "shape [3] takes 12 bytes, data_offsets give 8"),
     ({"a": entry(shape=(2**62, 2**62))}, bytes(8), "data_offsets give 8"),
-    ({"a": entry(shape=(-2,))}, bytes(8), "shape: wanted whole numbers from 0"),
-    ({"a": entry(shape=(True, 2))}, bytes(8), "shape: wanted whole numbers from 0"),
+    ({"a": entry(shape=(-2,))}, bytes(8), "shape: expected whole numbers from 0"),
+    ({"a": entry(shape=(True, 2))}, bytes(8), "shape: expected whole numbers from 0"),
     ({"a": entry(dtype="F128")}, bytes(8), "dtype 'F128' is none that we read"),
-    ({"a": {"dtype": "F32", "shape": [2]}}, bytes(8), "wanted dtype, shape and data_offsets"),
-    ({"a": 3}, b"", "wanted dtype, shape and data_offsets"),
-    ({"__metadata__": {"n": 1}}, b"", "wanted texts"),
+    ({"a": {"dtype": "F32", "shape": [2]}}, bytes(8), "expected dtype, shape and data_offsets"),
+    ({"a": 3}, b"", "expected dtype, shape and data_offsets"),
+    ({"__metadata__": {"n": 1}}, b"", "expected texts"),
     ([], b"", "does not begin with {"),
     (b'{"a":1,"a":2}', b"", "has a name twice"),
     (b"{", b"", "the header is no JSON"),
     (b"\xff{}", b"", "the header is no JSON"),
     ({"a": entry(0, 2, "BOOL")}, b"\x01\x02", "is BOOL and holds other values"),
 ])
-def test_damage_is_refused(tmp_path, header, data, wanted):
+def test_damage_is_refused(tmp_path, header, data, expected):
     path = tmp_path / "bad.safetensors"
     write(path, header, data)
     with pytest.raises(ValueError) as raised:
         safetensors.load_file(path)
-    assert wanted in str(raised.value) and str(raised.value).startswith(f"{path}: ")
+    assert expected in str(raised.value) and str(raised.value).startswith(f"{path}: ")
 
 
 @pytest.mark.parametrize("content", [b"", b"1234567", struct.pack("<Q", 2**63) + b"{}",

@@ -36,10 +36,10 @@ def test_layers_have_every_option_with_its_default(made):
 
 @pytest.mark.parametrize("made, kind", [(translution.ViT, "vit"), (translution.GPT, "gpt")])
 def test_models_have_every_option(made, kind):
-    wanted = set(fields_of(kind)) | {"model", "device", "dtype"}
+    expected = set(fields_of(kind)) | {"model", "device", "dtype"}
     for call in (made, made.named):
         parameters = inspect.signature(call).parameters
-        assert set(parameters) == wanted
+        assert set(parameters) == expected
         assert all(p.annotation is not inspect.Parameter.empty for p in parameters.values())
 
 

@@ -58,7 +58,7 @@ def _saved_with(layer: nn.Module, metadata: Mapping[str, Any]) -> Optional[str]:
 def check_tensor(name: str, saved: Tensor, own: Tensor) -> Optional[str]:
     """Refuses values that are no floating-point numbers; warns about another precision."""
     if not saved.is_floating_point():
-        return (f"{name} holds {saved.dtype}, wanted {own.dtype}; these are no weights: "
+        return (f"{name} holds {saved.dtype}, expected {own.dtype}; these are no weights: "
                 "save those of the model")
     if saved.dtype != own.dtype:
         warnings.warn(f"{name} and maybe others hold {saved.dtype}, the model {own.dtype}: they "

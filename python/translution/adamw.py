@@ -23,7 +23,7 @@ class AdamW(torch.optim.Optimizer):
                  weight_decay: float = 0.0, clip: float = 0.0) -> None:
         if not (lr >= 0 and eps >= 0 and weight_decay >= 0 and clip >= 0
                 and all(0 <= beta < 1 for beta in betas)):
-            raise ValueError(f"AdamW: wanted lr, eps, weight_decay and clip from 0 and betas in "
+            raise ValueError(f"AdamW: expected lr, eps, weight_decay and clip from 0 and betas in "
                              f"[0, 1), got {lr}, {eps}, {weight_decay}, {clip} and {betas}")
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
         self.clip = clip

@@ -30,7 +30,7 @@ def _ask(op: Callable[..., _Result], *arguments: Any) -> _Result:
 def _tensors(state: Mapping[str, Any], source: str) -> Dict[str, Tensor]:
     for name, value in state.items():
         if not isinstance(value, Tensor):
-            raise ValueError(f"{source}: '{name}' is {type(value).__name__}, wanted a tensor; hand in "
+            raise ValueError(f"{source}: '{name}' is {type(value).__name__}, expected a tensor; hand in "
                              "the state_dict of the model")
     return {name: value.detach() for name, value in state.items()}
 
@@ -112,7 +112,7 @@ def to_authors(module: nn.Module, family: str = "") -> Dict[str, Tensor]:
     "rope", which computes what "v" does and never uses its tables, if that is the family."""
     kind = module.family if isinstance(module, Model) else "layer"
     if kind == "layer" and not isinstance(module, NormedAttention):
-        raise ValueError(f"to_authors: wanted a ViT, a GPT or a NormedAttention, got "
+        raise ValueError(f"to_authors: expected a ViT, a GPT or a NormedAttention, got "
                          f"{type(module).__name__}")
     options = module.options if kind != "layer" else module.attention.options
     weights = {name: value.detach() for name, value in module.named_parameters()}

@@ -24,7 +24,7 @@ def _checkpoint_folder(path: Path) -> Path:
     for folder in (path, path / "last", path / "checkpoints" / "last"):
         if (folder / "manifest.json").is_file():
             return folder
-    raise ValueError(f"{path}: wanted a .safetensors file, a checkpoint, or a run of `translution "
+    raise ValueError(f"{path}: expected a .safetensors file, a checkpoint, or a run of `translution "
                      "train` with one; found no manifest.json")
 
 

@@ -28,13 +28,13 @@ def _read_pickle(path: str) -> Mapping[str, Any]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         reason = str(error).rsplit("WeightsUnpickler error: ", 1)[-1].split("\n", 1)[0]
-        raise ValueError(f"{path}: does not hold tensors alone ({reason}); wanted a file of "
+        raise ValueError(f"{path}: does not hold tensors alone ({reason}); expected a file of "
                          "torch.save(model.state_dict(), path)") from None
     for name in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
             content = content[name]
     if not isinstance(content, Mapping) or not content:
-        raise ValueError(f"{path}: wanted a state_dict, got {type(content).__name__}")
+        raise ValueError(f"{path}: expected a state_dict, got {type(content).__name__}")
     return content
 
 
@@ -56,7 +56,7 @@ def _read_settings(names: List[str], arguments: List[str]) -> Dict[str, str]:
                              f"--{', --'.join(names)}")
         settings[name] = value if equals else next(words, "")
         if not settings[name]:
-            raise ValueError(f"--{name} wants a value")
+            raise ValueError(f"--{name}: expected a value")
     return settings
 
 

@@ -41,7 +41,7 @@ class GPT(GPTArguments, Model):
         """What the first block sees, [B, n, dim]."""
         most = self.options["length"]
         if input.dim() != 2 or input.dtype != torch.long or not 0 < input.shape[1] <= most:
-            raise ValueError(f"GPT: wanted int64 tokens [B, 1 to {most}], got {input.dtype} "
+            raise ValueError(f"GPT: expected int64 tokens [B, 1 to {most}], got {input.dtype} "
                              f"{list(input.shape)}")
         x = self.token_embedding(input)  # [B, n, dim]
         if self.position_embedding is not None:

@@ -56,30 +56,30 @@ def _counts(fields: Mapping[str, Any], key: str) -> List[int]:
     counts = fields.get(key)
     _ensure(isinstance(counts, list) and len(counts) <= 64
             and all(type(count) is int and 0 <= count < 2**63 for count in counts),
-            f"{key}: wanted whole numbers from 0, got {counts!r:.80}")
+            f"{key}: expected whole numbers from 0, got {counts!r:.80}")
     return counts
 
 
 def _read_entry(name: str, fields: Any) -> _Entry:
     _ensure(isinstance(fields, dict) and fields.keys() == {"dtype", "shape", "data_offsets"},
-            "wanted dtype, shape and data_offsets")
+            "expected dtype, shape and data_offsets")
     name_of_type = fields["dtype"]
     _ensure(isinstance(name_of_type, str) and name_of_type in _DTYPES,
             f"dtype {name_of_type!r:.20} is none that we read")
     dtype, shape = _DTYPES[name_of_type], _counts(fields, "shape")
     offsets = _counts(fields, "data_offsets")
-    _ensure(len(offsets) == 2, "data_offsets: wanted a begin and an end")
-    wanted = _size(dtype)
+    _ensure(len(offsets) == 2, "data_offsets: expected a begin and an end")
+    expected = _size(dtype)
     for side in shape:
-        wanted *= side
-    _ensure(wanted == offsets[1] - offsets[0], f"shape {shape} takes {wanted} bytes, data_offsets "
+        expected *= side
+    _ensure(expected == offsets[1] - offsets[0], f"shape {shape} takes {expected} bytes, data_offsets "
             f"give {offsets[1] - offsets[0]}")
     return _Entry(name, dtype, shape, *offsets)
 
 
 def _read_metadata(fields: Any) -> Dict[str, str]:
     _ensure(isinstance(fields, dict) and all(isinstance(text, str) for text in fields.values()),
-            f"{_METADATA}: wanted texts")
+            f"{_METADATA}: expected texts")
     return fields
 
 

@@ -47,9 +47,9 @@ class ViT(ViTArguments, Model):
     def embed(self, input: Tensor) -> Tensor:
         """Patch features with class token and position embedding: what the first block sees."""
         o, (rows, cols) = self.options, self.plan["grid"]
-        wanted = [o["channels"], *o["image_size"]]
-        if input.dim() != 4 or list(input.shape[1:]) != wanted:
-            raise ValueError(f"ViT: wanted images [B, {', '.join(map(str, wanted))}], got "
+        expected = [o["channels"], *o["image_size"]]
+        if input.dim() != 4 or list(input.shape[1:]) != expected:
+            raise ValueError(f"ViT: expected images [B, {', '.join(map(str, expected))}], got "
                              f"{list(input.shape)}")
         like = self.patch_embed.bias  # the weight may be bfloat16 beside float32
         if (input.dtype, input.device) != (like.dtype, like.device):

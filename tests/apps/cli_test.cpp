@@ -307,7 +307,7 @@ const WrongCall kWrongCalls[] = {
     {"inof", "unknown command 'inof'; did you mean 'info'?"},
     {"''", "unknown command ''; see translution --help"},
     {"info --model vit-a --method rotary --kernel-size -1",
-     "convolution: wanted an odd kernel_size of 1 or more, got -1"},
+     "convolution: expected an odd kernel_size of 1 or more, got -1"},
     {"foo", "unknown command 'foo'; see translution --help"},
     {"--versoin", "unknown option --versoin; did you mean --version?"},
     {"--json list", "option --json goes after the command"},
@@ -325,16 +325,17 @@ const WrongCall kWrongCalls[] = {
     {"bench op --foo", "unknown option --foo; see translution bench op --help"},
     {"list --jsn", "unknown option --jsn; did you mean --json?"},
     {"list --json=maybe", "--json takes no value"},
-    {"info", "--model is missing; wanted a name such as vit-a/12 or gpt-a-160"},
+    {"info", "--model is missing; expected a name such as vit-a/12 or gpt-a-160"},
     {"info vit-a/12", "unexpected argument 'vit-a/12'; see translution info --help"},
     {"info --metod rotary --model vit-a", "unknown option --metod; did you mean --method?"},
     {"info --metod=rotary", "unknown option --metod; did you mean --method?"},
     {"info -model vit-a", "unknown option -model; did you mean --model?"},
-    {"info --model", "--model wants a value"},
-    {"info --model --json", "--model wants a value, got the option --json"},
+    {"info --model", "--model: expected a value"},
+    {"info --model --json", "--model: expected a value, got the option --json"},
     {"info --model vit-a --model vit-b", "--model is given more than once"},
     {"info --model vit-a/x",
-     "model 'vit-a/x': wanted a number from 1 to 999999 behind the architecture, as in vit-a/12 or "
+     "model 'vit-a/x': expected a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+     "or "
      "gpt-a-160, got 'x'"},
     {"info --model vit-q",
      "unknown model 'vit-q'; did you mean 'vit-a'? A patch size or length goes behind it: "
@@ -345,10 +346,10 @@ const WrongCall kWrongCalls[] = {
      "unknown method 'two lines'; expected one of self_attention_no_pos, self_attention, "
      "relative_key, relative_value, relative_bias, gated_position, rotary, alpha_translution, "
      "translution, convolution"},
-    {"info --model vit-a --channels many", "--channels wants a whole number, got 'many'"},
-    {"info --model vit-a --channels 1.5", "--channels wants a whole number, got '1.5'"},
+    {"info --model vit-a --channels many", "--channels: expected a whole number, got 'many'"},
+    {"info --model vit-a --channels 1.5", "--channels: expected a whole number, got '1.5'"},
     {"info --model vit-a --image-size 84y60",
-     "--image-size wants pixels such as 84 or 84x60, got '84y60'"},
+     "--image-size: expected pixels such as 84 or 84x60, got '84y60'"},
     {"info --model vit-a --image-size 85",
      "model: an image of 85x85 pixels does not divide into patches of 16x16"},
     {"info --model vit-a --shared-qkv offf",
@@ -360,7 +361,7 @@ const WrongCall kWrongCalls[] = {
     {"info --model vit-a --init none", "unknown init 'none'; expected one of scaled, authors"},
     {"info --model vit-a --roles qq", "roles: 'q' stands twice in 'qq'"},
     {"info --model vit-a --rest rotory", "unknown method 'rotory'; did you mean 'rotary'?"},
-    {"info --model vit-a --batch 0", "model: wanted a batch of 1 or more, got 0"},
+    {"info --model vit-a --batch 0", "model: expected a batch of 1 or more, got 0"},
     {"info --model gpt-a --image-size 84",
      "--image-size is not for gpt-a-160; it belongs to Images (vit)"},
     {"info --paper-table imagent", "unknown table 'imagent'; did you mean 'imagenet'?"},

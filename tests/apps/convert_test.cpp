@@ -148,14 +148,15 @@ TEST(Convert, CallsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(said("", 2), HasSubstr("--from and --to are both translution"));
   EXPECT_THAT(said("--from author", 2),
               HasSubstr("unknown from 'author'; did you mean 'authors'?"));
-  EXPECT_THAT(said("--to timm", 2), HasSubstr("--to wants translution or authors, got timm"));
+  EXPECT_THAT(said("--to timm", 2), HasSubstr("--to: expected translution or authors, got timm"));
   EXPECT_THAT(said("--from authors", 2), HasSubstr("--model is missing"));
   EXPECT_THAT(said("--from gpt2 --model gpt-a-16", 2),
               HasSubstr("gpt2 weights tell their model themselves; leave --model out"));
   EXPECT_THAT(said("--to authors", 1), HasSubstr("does not say which model it holds"));
   EXPECT_THAT(said("--from timm", 1), HasSubstr("'patch_embed.proj.weight' is missing"));
-  EXPECT_THAT(said("--from authors --model lor_kv_tiny-256", 1),
-              HasSubstr("'wte.weight' is [256, 64], wanted [50257, 192] (a vocabulary of 50257)"));
+  EXPECT_THAT(
+      said("--from authors --model lor_kv_tiny-256", 1),
+      HasSubstr("'wte.weight' is [256, 64], expected [50257, 192] (a vocabulary of 50257)"));
   EXPECT_THAT(said("--from gpt2 --to authors", 2), HasSubstr("their code has extra_norms on"));
 }
 

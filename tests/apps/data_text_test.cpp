@@ -102,19 +102,20 @@ TEST(DataHelp, HasExamplesAndTheFilesInItsUsage) {
 
 const WrongCall kWrongCalls[] = {
     {"data txt", "unknown command 'txt'; did you mean 'text'?"},
-    {"data text --out x", "FILE is missing; wanted one or more files of plain text"},
-    {"data text a", "--out is missing; wanted a directory for the tokens"},
+    {"data text --out x", "FILE is missing; expected one or more files of plain text"},
+    {"data text a", "--out is missing; expected a directory for the tokens"},
     {"data text a --oot x", "unknown option --oot; did you mean --out?"},
     {"data text a --out x --out y", "--out is given more than once"},
     {"data text a --out x --tokenizer gpt", "unknown tokenizer 'gpt'; did you mean 'gpt2'?"},
     {"data text a --out x --tokenizer gpt2",
-     "--tokenizer gpt2 wants --bpe DIR with encoder.json and vocab.bpe; scripts/fetch-gpt2-bpe DIR "
+     "--tokenizer gpt2 needs --bpe DIR with encoder.json and vocab.bpe; scripts/fetch-gpt2-bpe DIR "
      "gets them"},
     {"data text a --out x --tokenizer bytes --bpe y",
      "--tokenizer bytes and --bpe do not go together"},
-    {"data text a --out x --val-share 1", "--val-share wants a number between 0 and 1, got '1'"},
+    {"data text a --out x --val-share 1",
+     "--val-share: expected a number between 0 and 1, got '1'"},
     {"data text a --out x --val-share nan",
-     "--val-share wants a number between 0 and 1, got 'nan'"},
+     "--val-share: expected a number between 0 and 1, got 'nan'"},
 };
 
 TEST(DataWrongCalls, GetOneLineAndCodeTwo) {

@@ -291,7 +291,7 @@ TEST_F(ImageRun, StopsAtTheShareThatIsSetAndGoesOnWithAnother) {
   }
   const auto evaluated = run("eval " + run_path() + " --max-broken 0.6");
   EXPECT_EQ(evaluated.code, 2);
-  EXPECT_THAT(evaluated.err, HasSubstr("--max-broken wants 0 to 0.5, got 0.6"));
+  EXPECT_THAT(evaluated.err, HasSubstr("--max-broken: expected 0 to 0.5, got 0.6"));
 
   const auto resumed = train("--steps 4 --resume auto --max-broken 0.1");
   EXPECT_EQ(resumed.code, 0) << resumed.err;

@@ -265,14 +265,14 @@ TEST(Reproduce, OneStepThatDoesNotFitIsRefused) {
 
 TEST(Reproduce, RefusesCallsThatMakeNoSense) {
   const WrongCall calls[] = {
-      {"reproduce mnist", "--out is missing; wanted a directory for the results"},
+      {"reproduce mnist", "--out is missing; expected a directory for the results"},
       {"reproduce minst --out x", "unknown table 'minst'; did you mean 'mnist'?"},
       {"reproduce mnist --budget deks --dry-run", "unknown budget 'deks'; did you mean 'desk'?"},
       {"reproduce mnist --rows 9 --dry-run",
-       "rows: '9' is none of the 6 rows of mnist; wanted numbers such as 1,3-5, a model or a "
+       "rows: '9' is none of the 6 rows of mnist; expected numbers such as 1,3-5, a model or a "
        "method"},
-      {"reproduce mnist --seeds 0,x --dry-run", "--seeds wants a whole number, got 'x'"},
-      {"reproduce mnist --epochs 0 --dry-run", "--epochs wants 1 to 1099511627776, got 0"},
+      {"reproduce mnist --seeds 0,x --dry-run", "--seeds: expected a whole number, got 'x'"},
+      {"reproduce mnist --epochs 0 --dry-run", "--epochs: expected 1 to 1099511627776, got 0"},
       {"reproduce gpt --budget desk --one-step --dry-run",
        "--one-step takes the paper's batch, which no --budget changes; leave one of them out"},
       {"reproduce mnist --one-step --out x",
@@ -294,7 +294,8 @@ TEST(Reproduce, RefusesCallsThatMakeNoSense) {
       {"reproduce mnist --out ''", "--out: expected a value, got ''; is a shell variable not set?"},
       {"reproduce mnist --runs '' --out x",
        "--runs: expected a value, got ''; is a shell variable not set?"},
-      {"reproduce gpt --data digits:64 --dry-run", "gpt wants text: --data tokens:DIR, got images"},
+      {"reproduce gpt --data digits:64 --dry-run",
+       "gpt: expected text: --data tokens:DIR, got images"},
       {"reproduce mnist --seed 3 --dry-run", "unknown option --seed; did you mean --seeds?"},
   };
   for (const auto& call : calls) expect_refused(call);

@@ -84,12 +84,12 @@ std::vector<Metrics> log_of(const std::string& run) {
 
 void expect_undisturbed(const std::string& run) {
   EXPECT_EQ(weights_of(run), weights_of(undisturbed()));
-  const auto log = log_of(run), wanted = log_of(undisturbed());
-  ASSERT_EQ(log.size(), wanted.size());
+  const auto log = log_of(run), expected = log_of(undisturbed());
+  ASSERT_EQ(log.size(), expected.size());
   for (size_t i = 0; i < log.size(); ++i) {
-    EXPECT_EQ(log[i].step, wanted[i].step);
-    EXPECT_EQ(log[i].split, wanted[i].split);
-    EXPECT_EQ(log[i].values, wanted[i].values) << log[i].split << " at step " << log[i].step;
+    EXPECT_EQ(log[i].step, expected[i].step);
+    EXPECT_EQ(log[i].split, expected[i].split);
+    EXPECT_EQ(log[i].values, expected[i].values) << log[i].split << " at step " << log[i].step;
   }
 }
 

@@ -20,15 +20,15 @@ void expect_same_runs(const std::string& arguments, const std::vector<int>& coun
   };
   const auto one = train(1);
   std::printf("%.64s %s\n", weights_of(one).c_str(), arguments.c_str());
-  const auto wanted = log_of(one);
-  EXPECT_GT(wanted.size(), 10u);
+  const auto expected = log_of(one);
+  EXPECT_GT(expected.size(), 10u);
   for (const int threads : counts) {
     SCOPED_TRACE(threads);
     const auto more = train(threads);
     EXPECT_EQ(weights_of(more), weights_of(one));
     const auto log = log_of(more);
-    ASSERT_EQ(log.size(), wanted.size());
-    for (size_t i = 0; i < log.size(); ++i) EXPECT_EQ(log[i].values, wanted[i].values) << i;
+    ASSERT_EQ(log.size(), expected.size());
+    for (size_t i = 0; i < log.size(); ++i) EXPECT_EQ(log[i].values, expected[i].values) << i;
   }
 }
 

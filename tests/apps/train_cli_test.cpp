@@ -89,7 +89,8 @@ TEST_F(Train, AFileThatCannotBeUnderstoodStopsWithOneLine) {
   expect_stop("batches = 7\n", 2, ": unknown setting 'batches'; did you mean 'batch'?\n");
   expect_stop("[train]\nbatch = 7\n[run]\nbatch = 8\n", 2, ": batch is there more than once\n");
   expect_stop("batch = 7\nseed\n", 1, ":2: ");
-  expect_stop("batch = 1979-05-27\n", 1, ": batch wants text, a number, true, false or a list\n");
+  expect_stop("batch = 1979-05-27\n", 1,
+              ": batch: expected text, a number, true, false or a list\n");
 }
 
 // Earlier versions wrote settings of a canvas for text as well.
@@ -138,14 +139,14 @@ TEST_F(Train, StopsWhereTheLossIsNoNumber) {
 }
 
 const WrongCall kWrongCalls[] = {
-    {"train", "--out is missing; wanted a directory for the run"},
-    {"train --out x --resume yes", "--resume wants auto, got 'yes'"},
+    {"train", "--out is missing; expected a directory for the run"},
+    {"train --out x --resume yes", "--resume: expected auto, got 'yes'"},
     {"train --out x --model vit-a --train-on fresh",
      "unknown train-on 'fresh'; expected one of static, dynamic"},
     {"train --out x --model vit-a --eval-on static,fresh",
      "unknown eval-on 'fresh'; expected one of static, dynamic"},
-    {"train --out x --batch 0", "--batch wants 1 to 1099511627776, got 0"},
-    {"train --out x --batch 4 --accumulate 5", "accumulate wants at most the batch, 4, got 5"},
+    {"train --out x --batch 0", "--batch: expected 1 to 1099511627776, got 0"},
+    {"train --out x --batch 4 --accumulate 5", "accumulate: expected at most the batch, 4, got 5"},
     {"train --out x --data digits:20 --augment light",
      "--augment is for image folders: expected --data images:DIR, got digits:20"},
     {"train --out x --data images:x --augment strong",

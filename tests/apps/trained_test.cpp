@@ -185,7 +185,7 @@ TEST_F(Trained, OfNothingIsRefusedInOneLine) {
                 ": no such file or directory; expected a run, a checkpoint or a file of weights\n");
   const auto outcome = run("generate " + undisturbed());
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("text wants a gpt model"));
+  EXPECT_THAT(outcome.err, HasSubstr("text needs a gpt model"));
 }
 
 TEST_F(Trained, GenerateMakesTheSameTextForTheSameSeed) {

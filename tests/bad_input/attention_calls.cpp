@@ -52,13 +52,14 @@ std::vector<WrongCall> wrong_calls() {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   return {
       {"no heads", with([](auto&, auto& s) { s.heads = 0; }),
-       "attention: wanted one or more heads, got 0"},
+       "attention: expected one or more heads, got 0"},
       {"a NaN scale", with([nan](auto&, auto& s) { s.scale = nan; }),
-       "attention: wanted a finite scale, got nan"},
+       "attention: expected a finite scale, got nan"},
       {"an infinite scale", with([infinity](auto&, auto& s) { s.scale = infinity; }),
-       "attention: wanted a finite scale, got inf"},
+       "attention: expected a finite scale, got inf"},
       {"heads that do not divide the width", with([](auto&, auto& s) { s.heads = 5; }),
-       "attention: the width 12 of q does not split evenly among 5 heads; wanted a multiple of 5"},
+       "attention: the width 12 of q does not split evenly among 5 heads; expected a multiple of "
+       "5"},
       {"rows out of range", with([](auto&, auto& s) {
          s.pairs.rows = {1, 2, 3, 4, 5};
        }),
@@ -70,19 +71,20 @@ std::vector<WrongCall> wrong_calls() {
       {"fewer rows than queries", with([](auto&, auto& s) {
          s.pairs.rows = {0, 1, 2};
        }),
-       "attention: q has size 5 in dimension 1, wanted 3 (the query rows); its shape is [2, 5, "
+       "attention: q has size 5 in dimension 1, expected 3 (the query rows); its shape is [2, 5, "
        "12]"},
       {"queries that nobody names", with([](auto& t, auto& s) {
          t.q = t.q.narrow(1, 0, 2);
          t.bias = at::Tensor();
          s.pairs.text = "causal";
        }),
-       "attention: q has size 2 in dimension 1, wanted 5 (the query rows); its shape is [2, 2, "
+       "attention: q has size 2 in dimension 1, expected 5 (the query rows); its shape is [2, 2, "
        "12]"},
       {"a mask of the wrong shape", with([](auto&, auto& s) {
          s.keep = at::ones({2, 3, 5, 4});
        }),
-       "attention: keep has size 4 in dimension 3, wanted 5 (the attention map's shape); its shape "
+       "attention: keep has size 4 in dimension 3, expected 5 (the attention map's shape); its "
+       "shape "
        "is [2, 3, 5, 4]"},
       {"a mask of another type", with([](auto&, auto& s) {
          s.keep = at::ones({2, 3, 5, 5}, at::kDouble);
@@ -98,9 +100,9 @@ std::vector<WrongCall> wrong_terms() {
       {"q without k", with([](auto& t, auto&) { t.k = at::Tensor(); }),
        "attention: q and k come together, got only q"},
       {"neither q nor relative queries", with([](auto& t, auto&) { t.q = t.k = at::Tensor(); }),
-       "attention: wanted q and k, or relative queries and keys, got neither"},
+       "attention: expected q and k, or relative queries and keys, got neither"},
       {"no values", with([](auto& t, auto&) { t.v = at::Tensor(); }),
-       "attention: wanted v, or relative values, got neither"},
+       "attention: expected v, or relative values, got neither"},
       {"a gate without position", with([](auto& t, auto&) { t.gate = at::zeros({3}); }),
        "attention: gate and position come together, got only gate"},
       {"integer q", with([](auto& t, auto&) { t.q = t.q.to(at::kLong); }),
@@ -114,25 +116,25 @@ std::vector<WrongCall> wrong_terms() {
       {"k of another width", with([](auto& t, auto&) {
          t.k = at::zeros({2, 5, 9});
        }),
-       "attention: k has size 9 in dimension 2, wanted 12 (the width of q); its shape is [2, 5, "
+       "attention: k has size 9 in dimension 2, expected 12 (the width of q); its shape is [2, 5, "
        "9]"},
       {"k of another batch", with([](auto& t, auto&) {
          t.q = at::zeros({3, 5, 12});
        }),
-       "attention: q has size 3 in dimension 0, wanted 2 (the batch); its shape is [3, 5, 12]"},
+       "attention: q has size 3 in dimension 0, expected 2 (the batch); its shape is [3, 5, 12]"},
       {"v with other tokens", with([](auto& t, auto&) {
          t.v = at::zeros({2, 4, 12});
        }),
-       "attention: v has size 4 in dimension 1, wanted 5 (the tokens); its shape is [2, 4, 12]"},
+       "attention: v has size 4 in dimension 1, expected 5 (the tokens); its shape is [2, 4, 12]"},
       {"no tokens", with([](auto& t, auto& s) {
          t.q = t.k = t.v = at::zeros({2, 0, 12});
          s.pairs.text = "";
        }),
-       "attention: wanted one or more tokens, got none"},
+       "attention: expected one or more tokens, got none"},
       {"a bias for other heads", with([](auto& t, auto&) {
          t.bias = at::zeros({9, 2});
        }),
-       "attention: bias has size 2 in dimension 1, wanted 3 (one number per head); its shape is "
+       "attention: bias has size 2 in dimension 1, expected 3 (one number per head); its shape is "
        "[9, 2]"},
       {"a bias without slots", with([](auto& t, auto&) { t.bias = at::zeros({3}); }),
        "attention: bias must be [slots, heads], got [3]"},
@@ -157,7 +159,7 @@ std::vector<WrongCall> wrong_terms() {
             [](auto& t, auto&) {
               t.table_q = at::zeros({9, 5, 12});
             }),
-       "attention: table_q has size 5 in dimension 1, wanted 6 (the channels of the features it "
+       "attention: table_q has size 5 in dimension 1, expected 6 (the channels of the features it "
        "multiplies); its shape is [9, 5, 12]"},
       {"a table of vectors for features",
        with(relative,
@@ -173,7 +175,8 @@ std::vector<WrongCall> wrong_terms() {
             [](auto& t, auto&) {
               t.table_v = at::zeros({9, 6, 10});
             }),
-       "attention: the width 10 of table_v does not split evenly among 3 heads; wanted a multiple "
+       "attention: the width 10 of table_v does not split evenly among 3 heads; expected a "
+       "multiple "
        "of 3"},
   };
 }
@@ -187,7 +190,7 @@ std::vector<WrongCall> wrong_pairs() {
       {"a radius that is no number", with([](auto&, auto& s) { s.pairs.text = "5 window=x"; }),
        "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got '5 window=x'"},
       {"a radius below 0", with([](auto&, auto& s) { s.pairs.text = "5 direction=-1"; }),
-       "offsets: wanted a radius of 0 or more, got -1"},
+       "offsets: expected a radius of 0 or more, got -1"},
       {"a side of 0", with([](auto&, auto& s) { s.pairs.text = "5x0"; }),
        "offsets: every side of a grid must be 1 or more, got 5x0"},
       {"a side that overflows", with([](auto&, auto& s) { s.pairs.text = "99999999999999999999"; }),
@@ -228,10 +231,10 @@ std::vector<WrongCall> wrong_pairs() {
        "relation: 4 tokens need 16 entries, got 24"},
       {"a relation with a slot too large",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*24,1"; }),
-       "relation: the entry of pair (4, 4) is 1, wanted -1 for no pair or 0 to 0"},
+       "relation: the entry of pair (4, 4) is 1, expected -1 for no pair or 0 to 0"},
       {"a relation with a key slot too large",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=1 slots=0*25"; }),
-       "relation: a mirror entry is 1, wanted 0 to 0"},
+       "relation: a mirror entry is 1, expected 0 to 0"},
       {"a relation that repeats too often",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*9223372036854775807"; }),
        "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got 'relation mirror=0 "
@@ -244,9 +247,9 @@ std::vector<WrongCall> wrong_pairs() {
 std::vector<WrongCall> wrong_attention_calls() {
   std::vector<WrongCall> all{
       {"a dropout mask that drops all", [] { dropout_mask(1.0, good().terms.q, {}); },
-       "dropout: wanted a probability in [0, 1), got 1"},
+       "dropout: expected a probability in [0, 1), got 1"},
       {"a dropout mask of NaN", [] { dropout_mask(std::nan(""), good().terms.q, {}); },
-       "dropout: wanted a probability in [0, 1), got nan"},
+       "dropout: expected a probability in [0, 1), got nan"},
       {"a dropout mask for a vector", [] { dropout_mask(0.5, at::zeros({2}), {}); },
        "dropout: expected x [B, N, C]"}};
   for (const auto& calls : {wrong_calls(), wrong_terms(), wrong_pairs()})

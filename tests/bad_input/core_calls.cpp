@@ -23,7 +23,7 @@ void check_position(Method method, Choose choose) {
 std::vector<WrongCall> wrong_tables() {
   return {
       {"a grid without sides", [] { OffsetTable(OffsetOptions{}); },
-       "offsets: wanted a grid of one or more sides, got none"},
+       "offsets: expected a grid of one or more sides, got none"},
       {"a grid with a side of zero",
        [] {
          OffsetTable({{7, 0}});
@@ -47,7 +47,7 @@ std::vector<WrongCall> wrong_tables() {
        [] {
          OffsetTable({{3}, false, false, Encoding::relative, Sharing::direction, -1});
        },
-       "offsets: wanted a radius of 0 or more, got -1"},
+       "offsets: expected a radius of 0 or more, got -1"},
       {"an absolute table that shares",
        [] {
          OffsetTable({{3}, false, false, Encoding::absolute, Sharing::direction, 1});
@@ -62,35 +62,35 @@ std::vector<WrongCall> wrong_tables() {
        },
        "offsets: every side of a grid must be 1 or more, got 4x0"},
       {"the offset of a slot that is not there", [] { OffsetTable({{2}}).offset(3); },
-       "offsets: wanted a slot from 0 to 2, got 3"},
+       "offsets: expected a slot from 0 to 2, got 3"},
       {"the name of a negative slot", [] { OffsetTable({{2}}).slot_name(-1); },
-       "offsets: wanted a slot from 0 to 2, got -1"},
+       "offsets: expected a slot from 0 to 2, got -1"},
   };
 }
 
 std::vector<WrongCall> wrong_relations() {
   return {
       {"a relation without tokens", [] { OffsetTable::from_relation({}, 0, 1); },
-       "relation: wanted 1 to 65535 tokens, got 0"},
+       "relation: expected 1 to 65535 tokens, got 0"},
       {"a relation of too many tokens", [] { OffsetTable::from_relation({0}, kHugeGrid, 1); },
-       "relation: wanted 1 to 65535 tokens, got 9223372036854775807"},
+       "relation: expected 1 to 65535 tokens, got 9223372036854775807"},
       {"a relation that is not square",
        [] {
          OffsetTable::from_relation({0, 0, 0}, 2, 1);
        },
        "relation: 2 tokens need 4 entries, got 3"},
       {"a relation without slots", [] { OffsetTable::from_relation({0}, 1, 0); },
-       "relation: wanted 1 or more slots, got 0"},
+       "relation: expected 1 or more slots, got 0"},
       {"a relation with an entry too large",
        [] {
          OffsetTable::from_relation({0, 1, 2, 0}, 2, 2);
        },
-       "relation: the entry of pair (1, 0) is 2, wanted -1 for no pair or 0 to 1"},
+       "relation: the entry of pair (1, 0) is 2, expected -1 for no pair or 0 to 1"},
       {"a relation with an entry below -1",
        [] {
          OffsetTable::from_relation({0, -2, 0, 0}, 2, 2);
        },
-       "relation: the entry of pair (0, 1) is -2, wanted -1 for no pair or 0 to 1"},
+       "relation: the entry of pair (0, 1) is -2, expected -1 for no pair or 0 to 1"},
       {"a relation whose reverse is not one",
        [] {
          OffsetTable::from_relation({0, 1, 1, 1, 0, 0, 0, 0, 0}, 3, 2);
@@ -106,7 +106,7 @@ std::vector<WrongCall> wrong_relations() {
        [] {
          OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {0, 2});
        },
-       "relation: a mirror entry is 2, wanted 0 to 1"},
+       "relation: a mirror entry is 2, expected 0 to 1"},
   };
 }
 
@@ -119,9 +119,9 @@ std::vector<WrongCall> wrong_names() {
       {"an empty name", [] { parse_name("mixing", kMixings, ""); },
        "unknown mixing ''; expected one of sum, mean"},
       {"empty roles", [] { Roles::parse(""); },
-       "roles: wanted some of q, k and v, or 'none', got an empty string"},
+       "roles: expected some of q, k and v, or 'none', got an empty string"},
       {"roles with a strange letter", [] { Roles::parse("qx"); },
-       "roles: wanted some of q, k and v, or 'none', got 'qx'"},
+       "roles: expected some of q, k and v, or 'none', got 'qx'"},
       {"a role that stands twice", [] { Roles::parse("qvq"); }, "roles: 'q' stands twice in 'qvq'"},
   };
 }
@@ -130,7 +130,7 @@ std::vector<WrongCall> wrong_positions() {
   return {
       {"a negative relative_dim",
        [] { check_position(Method::alpha_translution, [](auto& p) { p.relative_dim = -1; }); },
-       "relative_dim: wanted 0 or more channels per head, got -1"},
+       "relative_dim: expected 0 or more channels per head, got -1"},
       {"a negative relative_dim_out",
        [] { check_position(Method::alpha_translution, [](auto& p) { p.relative_dim_out = -1; }); },
        "relative_dim_out: expected 0, for relative_dim, or more channels per head, got -1"},
@@ -146,10 +146,10 @@ std::vector<WrongCall> wrong_positions() {
        "4"},
       {"a negative radius of a position",
        [] { check_position(Method::translution, [](auto& p) { p.radius = -2; }); },
-       "radius: wanted 0 or more, got -2"},
+       "radius: expected 0 or more, got -2"},
       {"a window without convolution",
        [] { check_position(Method::translution, [](auto& p) { p.sharing = Sharing::window; }); },
-       "sharing: a window leaves pairs out and is for convolution; wanted none, direction or "
+       "sharing: a window leaves pairs out and is for convolution; expected none, direction or "
        "logarithmic"},
       {"an absolute encoding that shares",
        [] {
@@ -167,14 +167,14 @@ std::vector<WrongCall> wrong_positions() {
            p.shared_qkv = false;
          });
        },
-       "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; wanted one of the "
+       "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; expected one of the "
        "two"},
       {"an even kernel",
        [] { check_position(Method::convolution, [](auto& p) { p.kernel_size = 4; }); },
-       "convolution: wanted an odd kernel_size of 1 or more, got 4"},
+       "convolution: expected an odd kernel_size of 1 or more, got 4"},
       {"a negative kernel",
        [] { check_position(Method::convolution, [](auto& p) { p.kernel_size = -1; }); },
-       "convolution: wanted an odd kernel_size of 1 or more, got -1"},
+       "convolution: expected an odd kernel_size of 1 or more, got -1"},
       {"an absolute convolution",
        [] {
          check_position(Method::convolution, [](auto& p) { p.encoding = Encoding::absolute; });
@@ -182,7 +182,8 @@ std::vector<WrongCall> wrong_positions() {
        "convolution: a window has offsets, so the encoding must be relative"},
       {"rotary with relative queries",
        [] { check_position(Method::translution, [](auto& p) { p.rotary = true; }); },
-       "rotary: translution with roles qkv has no shared queries and keys to rotate; wanted roles "
+       "rotary: translution with roles qkv has no shared queries and keys to rotate; expected "
+       "roles "
        "v or none"},
       {"rotary with alpha alone",
        [] {
@@ -197,7 +198,7 @@ std::vector<WrongCall> wrong_positions() {
        [] {
          check_position(Method::gated_position, [](auto& p) { p.encoding = Encoding::absolute; });
        },
-       "gated_position: its features are offsets; wanted encoding relative and sharing none"},
+       "gated_position: its features are offsets; expected encoding relative and sharing none"},
   };
 }
 

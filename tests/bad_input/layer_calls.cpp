@@ -35,30 +35,31 @@ std::function<void()> calling(const at::Tensor& x, const at::Tensor& rows = {}) 
 std::vector<WrongCall> wrong_options() {
   return {
       {"a layer of no channels", building(AttentionOptions(0).grid({3})),
-       "attention: wanted dim of 1 or more, got 0"},
+       "attention: expected dim of 1 or more, got 0"},
       {"a layer of no heads", building(tiny().heads(0)),
-       "attention: wanted one or more heads, got 0"},
+       "attention: expected one or more heads, got 0"},
       {"a layer of negative heads' width", building(tiny().dim_head(-4)),
-       "attention: wanted dim_head of 1 or more, got -4"},
+       "attention: expected dim_head of 1 or more, got -4"},
       {"a layer whose width overflows",
        building(tiny().heads(int64_t{1} << 40).dim_head(int64_t{1} << 40)),
        "attention: dim 6 or 1099511627776 heads of 1099511627776 channels are wider than "
        "1073741824"},
       {"a layer with a negative workspace", building(tiny().workspace(-1)),
-       "attention: wanted a workspace of 0 or more bytes, got -1"},
+       "attention: expected a workspace of 0 or more bytes, got -1"},
       {"a layer with a dropout of one", building(tiny().dropout(1.0)),
-       "attention: wanted a dropout probability in [0, 1), got 1"},
+       "attention: expected a dropout probability in [0, 1), got 1"},
       {"a layer with a NaN dropout", building(tiny().dropout(std::nan(""))),
-       "attention: wanted a dropout probability in [0, 1), got nan"},
+       "attention: expected a dropout probability in [0, 1), got nan"},
       {"a layer with a negative dropout", building(tiny().dropout(-0.5)),
-       "attention: wanted a dropout probability in [0, 1), got -0.5"},
+       "attention: expected a dropout probability in [0, 1), got -0.5"},
       {"a layer without a grid", building(AttentionOptions(6)),
-       "offsets: wanted a grid of one or more sides, got none"},
+       "offsets: expected a grid of one or more sides, got none"},
       {"a layer with a zero-sized grid", building(tiny().grid({0, 3})),
        "offsets: every side of a grid must be 1 or more, got 0x3"},
       {"a layer with a rotary head that does not split",
        building(tiny().dim_head(6).position(of(Method::rotary))),
-       "rotary: a head of 6 channels does not split into pairs for 2 axes; wanted a multiple of 4"},
+       "rotary: a head of 6 channels does not split into pairs for 2 axes; expected a multiple of "
+       "4"},
       {"a gate on a relation",
        building(tiny().position(of(Method::gated_position)).relation(any_relation())),
        "attention: gated_position needs the offsets of a grid, not a relation"},
@@ -70,11 +71,11 @@ std::vector<WrongCall> wrong_options() {
        "with "
        "translution"},
       {"a block without hidden channels", [] { Block(tiny(), 0, BlockStyle{}); },
-       "block: wanted dim and mlp_dim of 1 or more, got 6 and 0"},
+       "block: expected dim and mlp_dim of 1 or more, got 6 and 0"},
       {"a block with a NaN dropout", [] { Block(tiny(), 8, BlockStyle{std::nan("")}); },
-       "block: wanted a dropout probability in [0, 1), got nan"},
+       "block: expected a dropout probability in [0, 1), got nan"},
       {"a block that drops all", [] { Block(tiny(), 8, BlockStyle{1.0}); },
-       "block: wanted a dropout probability in [0, 1), got 1"},
+       "block: expected a dropout probability in [0, 1), got 1"},
   };
 }
 
@@ -135,7 +136,7 @@ std::vector<WrongCall> wrong_loads() {
   };
   return {
       {"loading without a tensor", loading([](auto& t) { t.erase("out.bias"); }),
-       "load: out.bias [6] is missing; wanted tensors of the same model"},
+       "load: out.bias [6] is missing; expected tensors of the same model"},
       {"loading an unknown tensor", loading([](auto& t) { t["kex"] = at::zeros({1}); }),
        "load: the model has no parameter 'kex'; did you mean 'key'?"},
       {"loading an undefined tensor", loading([](auto& t) { t["key"] = at::Tensor(); }),
@@ -146,7 +147,7 @@ std::vector<WrongCall> wrong_loads() {
        "load: key must hold floating-point numbers, got a meta tensor, which holds none"},
       {"loading a tensor of another shape",
        loading([](auto& t) { t["out.bias"] = at::zeros({7}); }),
-       "load: out.bias is [7], the model wants [6]"},
+       "load: out.bias is [7], the model has [6]"},
       {"loading a table with other rows",
        loading([](auto& t) { t["key"] = t["key"].narrow(0, 0, 17); }),
        "regrid: key has 17 rows, the grid it is said to come from has 18"},
@@ -160,7 +161,7 @@ std::vector<WrongCall> wrong_loads() {
       {"loading from a zero-sized grid", loading(nothing, {2, 0}),
        "offsets: every side of a grid must be 1 or more, got 2x0"},
       {"loading from the model's own grid", loading(nothing, {3, 3}),
-       "load: query is [18, 6, 12], the model wants [28, 6, 12]"},
+       "load: query is [18, 6, 12], the model has [28, 6, 12]"},
       {"loading into a module without attention",
        [] {
          load_tensors(*torch::nn::Linear(torch::nn::LinearOptions(2, 2).bias(false)),

@@ -72,7 +72,7 @@ std::vector<WrongCall> wrong_translutions() {
       {"translution of no tokens", translution_with([](auto& x, auto&, auto&) {
          x = at::zeros({2, 0, 6});
        }),
-       "translution: wanted one or more tokens, x is [2, 0, 6]"},
+       "translution: expected one or more tokens, x is [2, 0, 6]"},
       {"translution of other tokens", translution_with([](auto& x, auto&, auto&) {
          x = at::zeros({2, 6, 6});
        }),
@@ -80,7 +80,8 @@ std::vector<WrongCall> wrong_translutions() {
       {"translution of other channels", translution_with([](auto& x, auto&, auto&) {
          x = at::zeros({2, 5, 7});
        }),
-       "translution: q has size 6 in dimension 1, wanted 7 (the channels that it multiplies); its "
+       "translution: q has size 6 in dimension 1, expected 7 (the channels that it multiplies); "
+       "its "
        "shape is [9, 6, 12]"},
       {"translution without v", translution_with([](auto&, auto& w, auto&) { w.v = at::Tensor(); }),
        "translution: v [slots, C, width] or [C, width] is missing"},
@@ -95,20 +96,20 @@ std::vector<WrongCall> wrong_translutions() {
       {"translution with q of another width", translution_with([](auto&, auto& w, auto&) {
          w.q = at::zeros({9, 6, 9});
        }),
-       "translution: q has size 9 in dimension 2, wanted 12 (the width of the other roles); its "
+       "translution: q has size 9 in dimension 2, expected 12 (the width of the other roles); its "
        "shape is [9, 6, 9]"},
       {"translution with a shared k of another width", translution_with([](auto&, auto& w, auto&) {
          w.k = at::zeros({6, 9});
        }),
-       "translution: k has size 9 in dimension 1, wanted 12 (the width of the other roles); its "
+       "translution: k has size 9 in dimension 1, expected 12 (the width of the other roles); its "
        "shape is [6, 9]"},
       {"translution with heads that do not divide",
        translution_with([](auto&, auto&, auto& call) { call.heads = 8; }),
-       "translution: the width 12 of q does not split evenly among 8 heads; wanted a multiple of "
+       "translution: the width 12 of q does not split evenly among 8 heads; expected a multiple of "
        "8"},
       {"translution with negative heads",
        translution_with([](auto&, auto&, auto& call) { call.heads = -1; }),
-       "translution: wanted one or more heads, got -1"},
+       "translution: expected one or more heads, got -1"},
       {"translution with weights in double",
        translution_with([](auto&, auto& w, auto&) { w.k = w.k.to(at::kDouble); }),
        "translution: k is Double but x is Float; convert one of them"},
@@ -150,17 +151,18 @@ std::vector<WrongCall> wrong_alphas() {
       {"alpha with up of another width", alpha_with([](auto& w, auto&) {
          w.up = at::zeros({6, 9});
        }),
-       "alpha_translution: up has size 9 in dimension 1, wanted 12 (the width of the shared "
+       "alpha_translution: up has size 9 in dimension 1, expected 12 (the width of the shared "
        "weights); its shape is [6, 9]"},
       {"alpha with up from another space", alpha_with([](auto& w, auto&) {
          w.up = at::zeros({5, 12});
        }),
-       "alpha_translution: up has size 5 in dimension 0, wanted 6 (the width of the small space); "
+       "alpha_translution: up has size 5 in dimension 0, expected 6 (the width of the small "
+       "space); "
        "its shape is [5, 12]"},
       {"alpha with a table that is not square", alpha_with([](auto& w, auto&) {
          w.table.q = at::zeros({9, 6, 3});
        }),
-       "alpha_translution: table q has size 3 in dimension 2, wanted 6 (the width of the other "
+       "alpha_translution: table q has size 3 in dimension 2, expected 6 (the width of the other "
        "roles); its shape is [9, 6, 3]"},
       {"alpha with a number for shared v",
        alpha_with([](auto& w, auto&) { w.shared.v = at::zeros({}); }),
@@ -179,7 +181,8 @@ std::vector<WrongCall> wrong_self_attentions() {
       {"self-attention with narrow key vectors", self_attention_with([](auto&, auto& t, auto&) {
          t.key_vectors = at::zeros({9, 6});
        }),
-       "self_attention: key_vectors has size 6 in dimension 1, wanted 12 (the width of the roles); "
+       "self_attention: key_vectors has size 6 in dimension 1, expected 12 (the width of the "
+       "roles); "
        "its shape is [9, 6]"},
       {"self-attention with one value vector",
        self_attention_with([](auto&, auto& t, auto&) { t.value_vectors = at::zeros({12}); }),
@@ -195,7 +198,7 @@ std::vector<WrongCall> wrong_self_attentions() {
       {"self-attention with too narrow angles", self_attention_with([](auto&, auto&, auto& call) {
          call.angles = at::zeros({5, 1});
        }),
-       "rotary: angles has size 1 in dimension 1, wanted 2 (half the channels of a head); its "
+       "rotary: angles has size 1 in dimension 1, expected 2 (half the channels of a head); its "
        "shape is [5, 1]"},
   };
 }
@@ -219,7 +222,7 @@ std::vector<WrongCall> wrong_others() {
        [] {
          rotary(features(), at::zeros({5, 1}), 2);
        },
-       "rotary: the width 6 of x does not split into pairs for 2 heads; wanted a multiple of 4"},
+       "rotary: the width 6 of x does not split into pairs for 2 heads; expected a multiple of 4"},
       {"rotary with angles that learn",
        [] {
          rotary(features(), at::zeros({5, 3}).requires_grad_(), 1);
@@ -231,14 +234,15 @@ std::vector<WrongCall> wrong_others() {
        },
        "offsets: every side of a grid must be 1 or more, got 4x0"},
       {"angles of no grid", [] { rotary_angles({}, false, 8); },
-       "offsets: wanted a grid of one or more sides, got none"},
+       "offsets: expected a grid of one or more sides, got none"},
       {"angles of a head that does not split",
        [] {
          rotary_angles({4, 4}, false, 6);
        },
-       "rotary: a head of 6 channels does not split into pairs for 2 axes; wanted a multiple of 4"},
+       "rotary: a head of 6 channels does not split into pairs for 2 axes; expected a multiple of "
+       "4"},
       {"angles with a NaN base", [] { rotary_angles({4}, false, 8, std::nan("")); },
-       "rotary: wanted a finite base above 0, got nan"},
+       "rotary: expected a finite base above 0, got nan"},
       {"convolution without x", [pairs] { convolution({}, table(), pairs); },
        "convolution: x [B, N, C] is missing"},
       {"convolution without slots", [] { convolution(features(), table(), {"causal"}); },
@@ -249,16 +253,17 @@ std::vector<WrongCall> wrong_others() {
        [pairs] {
          convolution(at::zeros({2, 0, 6}), table(), pairs);
        },
-       "convolution: wanted one or more tokens, x is [2, 0, 6]"},
+       "convolution: expected one or more tokens, x is [2, 0, 6]"},
       {"convolution of other channels",
        [pairs] {
          convolution(at::zeros({2, 5, 7}), table(), pairs);
        },
-       "convolution: weight has size 6 in dimension 1, wanted 7 (the channels of x); its shape is "
+       "convolution: weight has size 6 in dimension 1, expected 7 (the channels of x); its shape "
+       "is "
        "[9, 6, 12]"},
       {"convolution with too small a kernel",
        [pairs] { convolution(features(), table().narrow(0, 0, 8), pairs); },
-       "convolution: weight has size 8 in dimension 0, wanted 9 (the slots of the pairs); its "
+       "convolution: weight has size 8 in dimension 0, expected 9 (the slots of the pairs); its "
        "shape is [8, 6, 12]"},
       {"convolution with rows out of range",
        [] {

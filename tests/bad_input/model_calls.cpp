@@ -49,19 +49,21 @@ std::vector<WrongCall> wrong_model_names() {
        "unknown model 'ViT-A/16'; did you mean 'vit-a'? A patch size or length goes behind it: "
        "vit-a/12, gpt-a-160"},
       {"a model name without a patch size", naming("vit-a/"),
-       "model 'vit-a/': wanted a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+       "model 'vit-a/': expected a number from 1 to 999999 behind the architecture, as in vit-a/12 "
        "or gpt-a-160, got ''"},
       {"a model name with a patch size of zero", naming("vit-a/0"),
-       "model 'vit-a/0': wanted a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+       "model 'vit-a/0': expected a number from 1 to 999999 behind the architecture, as in "
+       "vit-a/12 "
        "or gpt-a-160, got '0'"},
       {"a model name with a negative length", naming("gpt-a--5"),
-       "model 'gpt-a--5': wanted a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+       "model 'gpt-a--5': expected a number from 1 to 999999 behind the architecture, as in "
+       "vit-a/12 "
        "or gpt-a-160, got '-5'"},
       {"a model name with a huge length", naming("gpt-a-99999999999999999999"),
-       "model 'gpt-a-99999999999999999999': wanted a number from 1 to 999999 behind the "
+       "model 'gpt-a-99999999999999999999': expected a number from 1 to 999999 behind the "
        "architecture, as in vit-a/12 or gpt-a-160, got '99999999999999999999'"},
       {"a model name with letters for a size", naming("vit-a/12x"),
-       "model 'vit-a/12x': wanted a number from 1 to 999999 behind the architecture, as in "
+       "model 'vit-a/12x': expected a number from 1 to 999999 behind the architecture, as in "
        "vit-a/12 or gpt-a-160, got '12x'"},
       {"a model name with the separator of the other family", naming("gpt-a/160"),
        "unknown model 'gpt-a/160'; did you mean 'gpt-a'? A patch size or length goes behind it: "
@@ -74,29 +76,29 @@ std::vector<WrongCall> wrong_model_names() {
 std::vector<WrongCall> wrong_sizes() {
   return {
       {"a model of no layers", checking([](auto& o) { o.architecture.depth = 0; }),
-       "model: wanted depth of 1 to 16384, got 0"},
+       "model: expected depth of 1 to 16384, got 0"},
       {"a model of no channels", checking([](auto& o) { o.architecture.dim = -1; }),
-       "model: wanted dim of 1 to 1073741824, got -1"},
+       "model: expected dim of 1 to 1073741824, got -1"},
       {"a model of no heads", checking([](auto& o) { o.architecture.heads = 0; }),
-       "model: wanted heads of 1 to 1073741824, got 0"},
+       "model: expected heads of 1 to 1073741824, got 0"},
       {"a model of overflowing heads", checking([](auto& o) { o.architecture.heads = kHugeSize; }),
-       "model: wanted heads of 1 to 1073741824, got 9223372036854775807"},
+       "model: expected heads of 1 to 1073741824, got 9223372036854775807"},
       {"a model without an MLP", checking([](auto& o) { o.architecture.mlp_dim = 0; }),
-       "model: wanted mlp_dim of 1 to 1073741824, got 0"},
+       "model: expected mlp_dim of 1 to 1073741824, got 0"},
       {"a model that drops all", checking([](auto& o) { o.dropout = 1; }),
-       "model: wanted a dropout probability in [0, 1), got 1"},
+       "model: expected a dropout probability in [0, 1), got 1"},
       {"a model with a NaN dropout", checking([](auto& o) { o.dropout = std::nan(""); }),
-       "model: wanted a dropout probability in [0, 1), got nan"},
+       "model: expected a dropout probability in [0, 1), got nan"},
       {"a model with a negative dropout", checking([](auto& o) { o.dropout = -0.1; }),
-       "model: wanted a dropout probability in [0, 1), got -0.1"},
+       "model: expected a dropout probability in [0, 1), got -0.1"},
       {"more hybrid layers than layers", checking([](auto& o) { o.hybrid_layers = 3; }),
-       "model: wanted 0 to 2 hybrid layers, the depth, got 3"},
+       "model: expected 0 to 2 hybrid layers, the depth, got 3"},
       {"negative hybrid layers", checking([](auto& o) { o.hybrid_layers = -1; }),
-       "model: wanted 0 to 2 hybrid layers, the depth, got -1"},
+       "model: expected 0 to 2 hybrid layers, the depth, got -1"},
       {"a hybrid whose rest has offsets", checking([](auto& o) { o.rest = Method::translution; }),
        "model: the rest of a hybrid is self_attention_no_pos or rotary, got translution"},
       {"an image of one side", checking([](auto& o) { o.image_size = {12}; }),
-       "model: wanted an image size of two sides, got 12"},
+       "model: expected an image size of two sides, got 12"},
       {"an image that does not divide", checking([](auto& o) {
          o.image_size = {12, 10};
        }),
@@ -106,7 +108,7 @@ std::vector<WrongCall> wrong_sizes() {
        }),
        "model: an image of 0x8 pixels does not divide into patches of 4x4"},
       {"a patch of no pixels", checking([](auto& o) { o.patch_size = 0; }),
-       "model: wanted patch_size of 1 to 1073741824, got 0"},
+       "model: expected patch_size of 1 to 1073741824, got 0"},
       {"a patch whose values overflow", checking([](auto& o) {
          o.patch_size = int64_t{1} << 29;
          o.image_size = {o.patch_size, o.patch_size};
@@ -114,9 +116,9 @@ std::vector<WrongCall> wrong_sizes() {
        "model: a patch of 2 channels and 536870912x536870912 pixels has more than 1073741824 "
        "values"},
       {"images without channels", checking([](auto& o) { o.channels = 0; }),
-       "model: wanted channels of 1 to 1073741824, got 0"},
+       "model: expected channels of 1 to 1073741824, got 0"},
       {"no classes", checking([](auto& o) { o.classes = 0; }),
-       "model: wanted classes of 1 to 1073741824, got 0"},
+       "model: expected classes of 1 to 1073741824, got 0"},
       {"too many patches", checking([](auto& o) {
          o.image_size = {4096, 4096};
        }),
@@ -124,7 +126,7 @@ std::vector<WrongCall> wrong_sizes() {
        "can hold"},
       {"a position that makes no sense",
        checking([](auto& o) { o.position.sharing = Sharing::window; }),
-       "sharing: a window leaves pairs out and is for convolution; wanted none, direction or "
+       "sharing: a window leaves pairs out and is for convolution; expected none, direction or "
        "logarithmic"},
       {"a text of no tokens",
        [] {
@@ -132,20 +134,20 @@ std::vector<WrongCall> wrong_sizes() {
          options.length = 0;
          options.check();
        },
-       "model: wanted length of 1 to 1073741824, got 0"},
+       "model: expected length of 1 to 1073741824, got 0"},
       {"an empty vocabulary",
        [] {
          auto options = tiny_gpt();
          options.vocabulary = 0;
          GPT model(options);
        },
-       "model: wanted vocabulary of 1 to 1073741824, got 0"},
+       "model: expected vocabulary of 1 to 1073741824, got 0"},
       {"a ViT with the options of a GPT", [] { ViT model(tiny_gpt()); },
        "ViT: the options are those of a GPT; build GPT or name a vit model"},
       {"a GPT with the options of a ViT", [] { GPT model(tiny_vit()); },
        "GPT: the options are those of a ViT; build ViT or name a gpt model"},
       {"the cost of no samples", [] { model_cost(tiny_vit(), 0); },
-       "model: wanted a batch of 1 or more, got 0"},
+       "model: expected a batch of 1 or more, got 0"},
       {"the cost of more parameters than can be counted",
        [] {
          auto options = tiny_vit();
@@ -162,11 +164,11 @@ std::vector<WrongCall> wrong_inputs() {
   return {
       {"a ViT called with nothing", calling_vit({}), "ViT: the images are missing"},
       {"a ViT called with one image", calling_vit(torch::zeros({2, 12, 8})),
-       "ViT: wanted images [B, 2, 12, 8], got [2, 12, 8]"},
+       "ViT: expected images [B, 2, 12, 8], got [2, 12, 8]"},
       {"a ViT called with other channels", calling_vit(torch::zeros({1, 3, 12, 8})),
-       "ViT: wanted images [B, 2, 12, 8], got [1, 3, 12, 8]"},
+       "ViT: expected images [B, 2, 12, 8], got [1, 3, 12, 8]"},
       {"a ViT called with a turned image", calling_vit(torch::zeros({1, 2, 8, 12})),
-       "ViT: wanted images [B, 2, 12, 8], got [1, 2, 8, 12]"},
+       "ViT: expected images [B, 2, 12, 8], got [1, 2, 8, 12]"},
       {"a ViT called with bytes", calling_vit(torch::zeros({1, 2, 12, 8}, torch::kByte)),
        "ViT: the images are Byte on cpu, the model is Float on cpu; convert or move one of them"},
       {"a ViT called with doubles", calling_vit(torch::zeros({1, 2, 12, 8}, torch::kDouble)),
@@ -175,15 +177,15 @@ std::vector<WrongCall> wrong_inputs() {
        "ViT: the images are Float on meta, the model is Float on cpu; convert or move one of them"},
       {"a GPT called with nothing", calling_gpt({}), "GPT: the tokens are missing"},
       {"a GPT called with one sequence", calling_gpt(torch::zeros({5}, torch::kLong)),
-       "GPT: wanted int64 tokens [B, n], got Long [5]"},
+       "GPT: expected int64 tokens [B, n], got Long [5]"},
       {"a GPT called with floats", calling_gpt(torch::zeros({2, 5})),
-       "GPT: wanted int64 tokens [B, n], got Float [2, 5]"},
+       "GPT: expected int64 tokens [B, n], got Float [2, 5]"},
       {"a GPT called with int32", calling_gpt(torch::zeros({2, 5}, torch::kInt)),
-       "GPT: wanted int64 tokens [B, n], got Int [2, 5]"},
+       "GPT: expected int64 tokens [B, n], got Int [2, 5]"},
       {"a GPT called with no tokens", calling_gpt(torch::zeros({2, 0}, torch::kLong)),
-       "GPT: wanted 1 to 7 tokens, got 0"},
+       "GPT: expected 1 to 7 tokens, got 0"},
       {"a GPT called with too many tokens", calling_gpt(torch::zeros({2, 8}, torch::kLong)),
-       "GPT: wanted 1 to 7 tokens, got 8"},
+       "GPT: expected 1 to 7 tokens, got 8"},
       {"a GPT called with a token beyond the vocabulary", calling_gpt(tokens_up_to(11)),
        "GPT: the tokens reach from 8 to 11, the vocabulary has 0 to 10"},
       {"a GPT called with a negative token", calling_gpt(tokens_up_to(2)),
@@ -198,7 +200,7 @@ std::vector<WrongCall> wrong_inputs() {
        [] {
          ViT(tiny_vit())->attention_maps(torch::zeros({1, 2, 12, 12}));
        },
-       "ViT: wanted images [B, 2, 12, 8], got [1, 2, 12, 12]"},
+       "ViT: expected images [B, 2, 12, 8], got [1, 2, 12, 12]"},
   };
 }
 

@@ -34,18 +34,18 @@ std::vector<WrongCall> wrong_project_calls() {
       {"project of integers", with([](Call& c) { c.x = c.x.to(at::kLong); }),
        "project: x must hold floating-point numbers, got Long; convert it"},
       {"project without weights", with([](Call& c) { c.weights.clear(), c.biases.clear(); }),
-       "project: wanted 1 to 16 weights, got 0"},
+       "project: expected 1 to 16 weights, got 0"},
       {"project with too many weights", with([](Call& c) {
          c.weights.assign(17, c.weights[0]);
          c.biases.clear();
        }),
-       "project: wanted 1 to 16 weights, got 17"},
+       "project: expected 1 to 16 weights, got 17"},
       {"project with a missing weight", with([](Call& c) { c.weights[1] = at::Tensor(); }),
        "project: a weight or bias is missing"},
       {"project with a missing bias", with([](Call& c) { c.biases[0] = at::Tensor(); }),
        "project: a weight or bias is missing"},
       {"project with one bias for two weights", with([](Call& c) { c.biases.pop_back(); }),
-       "project: wanted no bias or one for each weight, got 1 for 2 weights"},
+       "project: expected no bias or one for each weight, got 1 for 2 weights"},
       {"project with a table", with([](Call& c) {
          c.weights[0] = at::zeros({9, 6, 4});
        }),
@@ -59,17 +59,18 @@ std::vector<WrongCall> wrong_project_calls() {
       {"project of other channels", with([](Call& c) {
          c.x = at::zeros({2, 7});
        }),
-       "project: weight has size 6 in dimension 0, wanted 7 (the channels of x); its shape is "
+       "project: weight has size 6 in dimension 0, expected 7 (the channels of x); its shape is "
        "[6, 4]"},
       {"project with weights that are not transposed", with([](Call& c) { c.transposed = true; }),
-       "project: weight has size 4 in dimension 1, wanted 6 (the channels of x); its shape is "
+       "project: weight has size 4 in dimension 1, expected 6 (the channels of x); its shape is "
        "[6, 4]"},
       {"project with a matrix for a bias", with([](Call& c) {
          c.biases[0] = at::zeros({1, 4});
        }),
        "project: bias must be [out], got [1, 4]"},
       {"project with a bias of another width", with([](Call& c) { c.biases[1] = at::zeros({4}); }),
-       "project: bias has size 4 in dimension 0, wanted 3 (the width of the weight); its shape is "
+       "project: bias has size 4 in dimension 0, expected 3 (the width of the weight); its shape "
+       "is "
        "[4]"},
       {"project with a weight in double",
        with([](Call& c) { c.weights[1] = c.weights[1].to(at::kDouble); }),

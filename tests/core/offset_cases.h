@@ -40,14 +40,14 @@ inline std::vector<OffsetOptions> offset_cases() {
   return cases;
 }
 
-/// (i, j, slot, key slot) of every pair, once for each time it stands in the runs.
+/// (i, j, slot, key slot) of every pair, once for each time it stands in the spans.
 using PairList = std::multiset<std::tuple<int64_t, int64_t, int64_t, int64_t>>;
 
-inline PairList list_pairs(const std::vector<PairRun>& runs) {
+inline PairList list_pairs(const std::vector<PairSpan>& spans) {
   PairList pairs;
-  for (const PairRun& run : runs)
-    for (int64_t t = 0; t < run.length; ++t)
-      pairs.emplace(run.i + t * run.di, run.j + t * run.dj, run.slot, run.key_slot);
+  for (const PairSpan& span : spans)
+    for (int64_t t = 0; t < span.length; ++t)
+      pairs.emplace(span.i + t * span.di, span.j + t * span.dj, span.slot, span.key_slot);
   return pairs;
 }
 

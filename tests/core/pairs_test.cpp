@@ -37,7 +37,7 @@ TEST(PairsText, GivesBackEveryTable) {
     const OffsetTable table(options);
     const auto again = find_offsets(pairs_text(options));
     ASSERT_EQ(again->num_slots(), table.num_slots()) << pairs_text(options);
-    EXPECT_EQ(again->runs(), table.runs()) << pairs_text(options);
+    EXPECT_EQ(again->spans(), table.spans()) << pairs_text(options);
     EXPECT_EQ(pairs_text(*again), pairs_text(options));
   }
 }
@@ -47,7 +47,7 @@ TEST(PairsText, GivesBackARelation) {
   const auto text = pairs_text(table);
   EXPECT_EQ(text, "relation mirror=0,2,1,3 slots=0,1*2,2,0,-1,2,-1,0");
   const auto again = find_offsets(text);
-  EXPECT_EQ(again->runs(), table.runs());
+  EXPECT_EQ(again->spans(), table.spans());
   EXPECT_EQ(again->mirror(), table.mirror());
   EXPECT_EQ(pairs_text(table, /*causal=*/true), text + " causal");
 }
@@ -103,14 +103,14 @@ TEST(Pairs, OfAShorterTextAreThePairsOfItsTokens) {
       const auto pairs = find_pairs({pairs_text(options), {}, {}, n});
       EXPECT_EQ(pairs->tokens(), n);
       EXPECT_EQ(pairs->slot_count(), table.num_slots());
-      EXPECT_TRUE(list_pairs(pairs->runs()) == list_pairs(table, n))
+      EXPECT_TRUE(list_pairs(pairs->spans()) == list_pairs(table, n))
           << describe(options) << ", first " << n;
     }
   }
 }
 
 TEST(Pairs, OfAShorterCausalTextHaveTheRunsOfAShorterTable) {
-  EXPECT_EQ(find_pairs({"40 causal", {}, {}, 23})->runs(), find_pairs({"23 causal"})->runs());
+  EXPECT_EQ(find_pairs({"40 causal", {}, {}, 23})->spans(), find_pairs({"23 causal"})->spans());
 }
 
 // A token of the smaller grid is the token of the same place in the larger one.
@@ -125,7 +125,7 @@ TEST(Pairs, OfASmallerGridReadTheSlotsOfTheLargerOne) {
       EXPECT_EQ(pairs->slots()[i * pairs->tokens() + j], large.slot(place(i), place(j)));
       expected.emplace(i, j, large.slot(place(i), place(j)), large.key_slot(place(i), place(j)));
     }
-  EXPECT_TRUE(list_pairs(pairs->runs()) == expected);
+  EXPECT_TRUE(list_pairs(pairs->spans()) == expected);
 }
 
 TEST(Pairs, OfSomeRowsHaveOneQueryForEach) {

@@ -128,9 +128,9 @@ TEST(Tokenizers, RefuseTokensThatTheyDoNotHave) {
     return "accepted";
   };
   EXPECT_EQ(message(Tokenizer::bytes(), 256),
-            "tokenizer bytes: wanted tokens from 0 to 255, got 256");
+            "tokenizer bytes: expected tokens from 0 to 255, got 256");
   EXPECT_EQ(message(Tokenizer::gpt2(small_vocabulary({}).parse()), -1),
-            "tokenizer gpt2: wanted tokens from 0 to 256, got -1");
+            "tokenizer gpt2: expected tokens from 0 to 256, got -1");
 }
 
 TEST(BpeTokenizer, MergesWithinWordsOnly) {

@@ -101,7 +101,7 @@ TEST(ParseIdx, SaysWhatIsWrongWithAHeader) {
   EXPECT_THAT(refusal(with_byte(good(), 3, 255)), HasSubstr("says 255"));
   EXPECT_THAT(refusal(idx_bytes({3, 0, 7}, 0)), HasSubstr("size of 0"));
   EXPECT_THAT(refusal(idx_bytes({3, 5, 8}, kImageBytes)),
-              HasSubstr("wanted 120 bytes (3x5x8) behind the IDX header, got 105"));
+              HasSubstr("expected 120 bytes (3x5x8) behind the IDX header, got 105"));
 }
 
 TEST(ParseIdx, RefusesLyingSizesWithoutTakingMemoryForThem) {
@@ -187,9 +187,9 @@ TEST(JoinIdx, RefusesWhatDoesNotBelongTogether) {
     return message_of<std::runtime_error>([&] { join_idx(i, "I", l, "L"); });
   };
   EXPECT_EQ(refused(images, {{2}, {0, 9}}), "L: has 2 labels, but I has 3 images");
-  EXPECT_EQ(refused(images, {{3}, {0, 10, 5}}), "L: wanted labels from 0 to 9, label 1 is 10");
-  EXPECT_THAT(refused(labels, labels), StartsWith("I: wanted images"));
-  EXPECT_THAT(refused(images, images), StartsWith("L: wanted a list of labels"));
+  EXPECT_EQ(refused(images, {{3}, {0, 10, 5}}), "L: expected labels from 0 to 9, label 1 is 10");
+  EXPECT_THAT(refused(labels, labels), StartsWith("I: expected images"));
+  EXPECT_THAT(refused(images, images), StartsWith("L: expected a list of labels"));
 }
 
 // Where Debian's package dataset-fashion-mnist is installed.

@@ -308,7 +308,7 @@ TEST(DamagedImage, JpegWithAnyBitFlippedIsRefusedOrHasThePixelsOfItsHeader) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(DamagedImage, IsRefusedForTheSameReasonWhereOnlyAPartIsWanted) {
+TEST(DamagedImage, IsRefusedForTheSameReasonWhereOnlyAPartIsNeeded) {
   int refused = 0;
   for (const Chroma chroma : {Chroma::quarter, Chroma::half_cols, Chroma::none}) {
     const std::string jpeg = to_jpeg(soft_image(50, 70), chroma);
@@ -375,7 +375,7 @@ TEST(DamagedImage, PngThatLiesAboutItsSizeIsRefused) {
   EXPECT_THAT(with_size(0, 3), HasSubstr("0x3 pixels"));
   EXPECT_THAT(with_size(3, 0x80000000u), HasSubstr("3x2147483648 pixels"));
   EXPECT_THAT(with_size(0xFFFFFFFFu, 0xFFFFFFFFu), HasSubstr("4294967295x4294967295 pixels"));
-  EXPECT_THAT(with_size(65500, 65500), HasSubstr("wanted at most 100000000"));
+  EXPECT_THAT(with_size(65500, 65500), HasSubstr("expected at most 100000000"));
   EXPECT_THAT(with_size(5000, 5000), HasSubstr("5000x5000 pixels, too many for"));
   EXPECT_THAT(with_size(2000, 2000), HasSubstr("cannot be unpacked"));
   EXPECT_THAT(with_size(4, 3), HasSubstr("cannot be unpacked"));
@@ -395,7 +395,7 @@ TEST(DamagedImage, JpegThatLiesAboutItsSizeIsRefused) {
   const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter);
   EXPECT_NE(refusal(with_jpeg_size(jpeg, 0, 19)), "");
   EXPECT_NE(refusal(with_jpeg_size(jpeg, 65535, 65535)), "");
-  EXPECT_THAT(refusal(with_jpeg_size(jpeg, 65000, 65000)), HasSubstr("wanted at most 100000000"));
+  EXPECT_THAT(refusal(with_jpeg_size(jpeg, 65000, 65000)), HasSubstr("expected at most 100000000"));
   EXPECT_THAT(refusal(with_jpeg_size(jpeg, 5000, 5000)),
               HasSubstr("5000x5000 pixels, too many for"));
   EXPECT_NE(refusal(with_jpeg_size(jpeg, 2000, 2000)), "");

@@ -97,8 +97,8 @@ TEST(ImageFolder, NumbersClassesAndImagesByName) {
 TEST(ImageFolder, SaysWhatIsMissing) {
   const TemporaryFolder folder;
   const std::string path = folder.path();
-  EXPECT_THAT(opening(path + "/none"), HasSubstr(path + "/none: is no folder; wanted"));
-  EXPECT_THAT(opening(path), HasSubstr(path + ": has no folders; wanted one per class"));
+  EXPECT_THAT(opening(path + "/none"), HasSubstr(path + "/none: is no folder; expected"));
+  EXPECT_THAT(opening(path), HasSubstr(path + ": has no folders; expected one per class"));
   folder.write("cat/1.png", encode_png(varied_image(9, 9)));
   folder.write("dog/.1.png", "");
   EXPECT_THAT(opening(path), HasSubstr(path + "/dog: holds no .jpg, .jpeg or .png image"));
@@ -110,9 +110,9 @@ TEST(ImageFolders, NeedTrainAndValWithTheSameClasses) {
   const auto message = [&] {
     return message_of([&] { open_image_folders(path, small(Augment::light)); });
   };
-  EXPECT_THAT(message(), HasSubstr(path + ": has no folder train; wanted"));
+  EXPECT_THAT(message(), HasSubstr(path + ": has no folder train; expected"));
   write_classes(folder, "train/", 2);
-  EXPECT_THAT(message(), HasSubstr(path + ": has no folder val; wanted"));
+  EXPECT_THAT(message(), HasSubstr(path + ": has no folder val; expected"));
   write_classes(folder, "val/", 1);
   EXPECT_EQ(message(), "");
   const std::string png = encode_png(varied_image(9, 9));
@@ -258,7 +258,7 @@ TEST(BrokenImages, StopTheRunWhenThereAreTooMany) {
   EXPECT_THAT(message(0.09), HasSubstr("; " + cat + "2.jpg: is neither"));
   EXPECT_THAT(message(0.01), HasSubstr("1 of 66 images"));
   EXPECT_THAT(message(0), HasSubstr("1 of 66 images"));
-  EXPECT_THAT(message(0.6), HasSubstr("max_broken_share: wanted 0 to 0.5, got 0.6"));
+  EXPECT_THAT(message(0.6), HasSubstr("max_broken_share: expected 0 to 0.5, got 0.6"));
 }
 
 TEST(BrokenImages, AllOfASmallFolderStopTheRun) {

@@ -98,11 +98,11 @@ TEST(MixBatch, IsAFunctionOfItsKey) {
 TEST(MixBatch, RefusesClassesThatDoNotExistAndLeavesTheImages) {
   Batch batch = make_batch(4);
   EXPECT_EQ(message_of([&] { mix_batch(batch, 3, Random({1})); }),
-            "mix_batch: wanted a class below 3, got 3");
+            "mix_batch: expected a class below 3, got 3");
   EXPECT_TRUE(batch.input.equal(make_batch(4).input));
   batch.target = torch::zeros({3}, torch::kLong);
   EXPECT_EQ(message_of([&] { mix_batch(batch, 3, Random({1})); }),
-            "mix_batch: wanted 4 int64 classes, got 3");
+            "mix_batch: expected 4 int64 classes, got 3");
 }
 
 TEST(MixBatch, EmptyBatchStaysEmpty) {

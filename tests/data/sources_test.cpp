@@ -139,8 +139,8 @@ TEST(OpenData, TheBuiltInTextIsReadByteByByte) {
   plan.samples = {3};
   const auto batch = source.train->load(plan);
   EXPECT_TRUE(batch.input.narrow(1, 1, 15).equal(batch.target.narrow(1, 0, 15)));
-  EXPECT_THAT(refusal(options_for("text")), HasSubstr("wanted a gpt model"));
-  EXPECT_THAT(refusal(options_for("text:x")), HasSubstr("wanted nothing behind it, got 'x'"));
+  EXPECT_THAT(refusal(options_for("text")), HasSubstr("expected a gpt model"));
+  EXPECT_THAT(refusal(options_for("text:x")), HasSubstr("expected nothing behind it, got 'x'"));
 }
 
 TEST(OpenData, SaysInOneLineWhatIsWrong) {
@@ -156,10 +156,10 @@ TEST(OpenData, SaysInOneLineWhatIsWrong) {
               HasSubstr("scripts/fetch-mnist /nowhere"));
   auto options = options_for("digits:1");
   options.eval_on = {Placement::fresh};
-  EXPECT_THAT(refusal(options), HasSubstr("wanted static or dynamic, got fresh"));
+  EXPECT_THAT(refusal(options), HasSubstr("expected static or dynamic, got fresh"));
   options = options_for("digits:1");
   options.canvas = {84};
-  EXPECT_THAT(refusal(options), HasSubstr("wanted rows and columns"));
+  EXPECT_THAT(refusal(options), HasSubstr("expected rows and columns"));
   options.canvas = {20, 84};
   EXPECT_THAT(refusal(options), HasSubstr("20x84 is too small for images of 28x28"));
   options = options_for("digits:1");

@@ -161,7 +161,7 @@ TEST_F(Tokens, AreRefusedWithFileAndPositionOutsideOfTheVocabulary) {
   EXPECT_EQ(refusal([&] {
               data.load({0, 0, {1}});
             }),
-            "train.bin: token 50257 at position 2, wanted less than the vocabulary of 50257");
+            "train.bin: token 50257 at position 2, expected less than the vocabulary of 50257");
 }
 
 TEST_F(Tokens, AreRefusedWhereTheFileIsCutOff) {
@@ -169,20 +169,20 @@ TEST_F(Tokens, AreRefusedWhereTheFileIsCutOff) {
   const std::string whole = read_file(directory + "/train.bin");
   for (size_t size = 0; size < whole.size(); ++size) {
     write("train.bin", whole.substr(0, size));
-    const std::string wanted =
+    const std::string expected =
         size % 2 == 1
             ? "train.bin: has " + std::to_string(size) +
-                  " bytes, wanted two for each token; is it cut off?"
+                  " bytes, expected two for each token; is it cut off?"
             : "train.bin: has " + std::to_string(size / 2) +
                   " tokens, but meta.json says 9; `translution data text` makes both anew";
-    EXPECT_EQ(refusal([&] { train(2); }), wanted);
+    EXPECT_EQ(refusal([&] { train(2); }), expected);
   }
 }
 
 TEST_F(Tokens, AreRefusedWhereTheyAreTooFewForAWindow) {
   write_counting(9);
   EXPECT_EQ(refusal([&] { train(9); }),
-            "train.bin: has 9 tokens, wanted more than the 9 of a window");
+            "train.bin: has 9 tokens, expected more than the 9 of a window");
   EXPECT_EQ(train(8).size(), 1);
   std::filesystem::remove(directory + "/train.bin");
   EXPECT_EQ(refusal([&] { train(8); }),
@@ -225,16 +225,17 @@ TEST(TokenMeta, IsRefusedWithTheReason) {
     std::string text = kMeta;
     return refusal_of_meta(text.replace(text.find(part), part.size(), other));
   };
-  const std::string vocabulary = "meta.json: wanted 'vocabulary' as a whole number from 256 to ";
+  const std::string vocabulary = "meta.json: expected 'vocabulary' as a whole number from 256 to ";
   EXPECT_EQ(with("50257", "65537"), vocabulary + "65536, got 65537");
   EXPECT_EQ(with("50257", "-1"), vocabulary + "65536, got -1");
   EXPECT_EQ(with("50257", "1e3"), vocabulary + "65536, got 1000.0");
   EXPECT_EQ(with("50257", "\"50257\""), vocabulary + "65536, got \"50257\"");
   EXPECT_EQ(with("50257", "[[]]"), vocabulary + "65536, got array");
   EXPECT_EQ(with("\"gpt2\"", "\"bytes\""), vocabulary + "256, got 50257");
-  EXPECT_EQ(with("\"gpt2\"", "2"), "meta.json: wanted 'tokenizer' as \"bytes\" or \"gpt2\", got 2");
+  EXPECT_EQ(with("\"gpt2\"", "2"),
+            "meta.json: expected 'tokenizer' as \"bytes\" or \"gpt2\", got 2");
   EXPECT_EQ(with("val_tokens", "tokens"),
-            "meta.json: wanted 'val_tokens' as a whole number from 0 to 4611686018427387904, got "
+            "meta.json: expected 'val_tokens' as a whole number from 0 to 4611686018427387904, got "
             "nothing");
   EXPECT_EQ(refusal_of_meta("[]"),
             "meta.json: is no JSON object; `translution data text` makes it anew");
@@ -244,7 +245,8 @@ TEST(TokenMeta, WithDeepNestingIsRefusedWithoutDeepCalls) {
   const std::string depth = std::string(30000, '[') + std::string(30000, ']');
   EXPECT_THAT(refusal_of_meta("{\"tokenizer\":" + depth + "}"), HasSubstr("got array"));
   EXPECT_THAT(refusal_of_meta(std::string(1 << 16, '[')), HasSubstr("is no JSON object"));
-  EXPECT_THAT(refusal_of_meta(std::string((1 << 16) + 1, ' ')), HasSubstr("wanted at most 65536"));
+  EXPECT_THAT(refusal_of_meta(std::string((1 << 16) + 1, ' ')),
+              HasSubstr("expected at most 65536"));
 }
 
 TEST(TokenView, NeverReadsOutsideOfItsBytes) {

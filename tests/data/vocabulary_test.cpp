@@ -77,25 +77,26 @@ TEST(DamagedFiles, AreRefusedOrStillTokenizeWithAnyBitFlipped) {
 }
 
 TEST(DamagedEncoder, IsRefusedWithTheReason) {
-  const std::string wanted =
-      "encoder.json: wanted an object of tokens and their numbers from 0 to "
+  const std::string expected =
+      "encoder.json: expected an object of tokens and their numbers from 0 to "
       "65535, got ";
   const std::string whole = files().encoder;
   const auto with_last = [&](const std::string& value) {
     return refusal_of_encoder(replaced(whole, ":259}", ":" + value + "}"));
   };
-  EXPECT_EQ(with_last("-1"), wanted + "-1 behind 259 tokens");
-  EXPECT_EQ(with_last("1.5"), wanted + "1.5 behind 259 tokens");
-  EXPECT_EQ(with_last("65536"), wanted + "65536 behind 259 tokens");
-  EXPECT_EQ(with_last("\"259\""), wanted + "text behind 259 tokens");
-  EXPECT_EQ(with_last("null"), wanted + "null behind 259 tokens");
-  EXPECT_EQ(with_last("true"), wanted + "a boolean behind 259 tokens");
-  EXPECT_EQ(with_last("[259]"), wanted + "a list behind 259 tokens");
-  EXPECT_EQ(with_last("{}"), wanted + "an object behind 259 tokens");
-  EXPECT_EQ(with_last("260"), "encoder.json: wanted numbers from 0 to 259 for 260 tokens, got 260");
+  EXPECT_EQ(with_last("-1"), expected + "-1 behind 259 tokens");
+  EXPECT_EQ(with_last("1.5"), expected + "1.5 behind 259 tokens");
+  EXPECT_EQ(with_last("65536"), expected + "65536 behind 259 tokens");
+  EXPECT_EQ(with_last("\"259\""), expected + "text behind 259 tokens");
+  EXPECT_EQ(with_last("null"), expected + "null behind 259 tokens");
+  EXPECT_EQ(with_last("true"), expected + "a boolean behind 259 tokens");
+  EXPECT_EQ(with_last("[259]"), expected + "a list behind 259 tokens");
+  EXPECT_EQ(with_last("{}"), expected + "an object behind 259 tokens");
+  EXPECT_EQ(with_last("260"),
+            "encoder.json: expected numbers from 0 to 259 for 260 tokens, got 260");
   EXPECT_EQ(with_last("258"), "encoder.json: two tokens have number 258");
-  EXPECT_EQ(with_last("18446744073709551616"), wanted + "18446744073709551616 behind 259 tokens");
-  EXPECT_EQ(refusal_of_encoder("7"), wanted + "7 behind 0 tokens");
+  EXPECT_EQ(with_last("18446744073709551616"), expected + "18446744073709551616 behind 259 tokens");
+  EXPECT_EQ(refusal_of_encoder("7"), expected + "7 behind 0 tokens");
   EXPECT_EQ(refusal_of_encoder("{}"), "encoder.json: has no token for byte 0");
   EXPECT_EQ(refusal_of_encoder(replaced(whole, "<|endoftext|>", "ab")),
             "encoder.json: the token with number 259 is there twice");
@@ -116,8 +117,8 @@ TEST(DamagedEncoder, TakesNoMemoryForNesting) {
 
 TEST(DamagedMerges, AreRefusedWithTheReason) {
   const std::string whole = files().merges;
-  EXPECT_EQ(refusal_of_merges(""), "vocab.bpe: wanted a first line with #version");
-  EXPECT_EQ(refusal_of_merges("a b\n"), "vocab.bpe: wanted a first line with #version");
+  EXPECT_EQ(refusal_of_merges(""), "vocab.bpe: expected a first line with #version");
+  EXPECT_EQ(refusal_of_merges("a b\n"), "vocab.bpe: expected a first line with #version");
   EXPECT_EQ(refusal_of_merges("#version"),
             "vocab.bpe: does not end with a line break; is it cut off?");
   EXPECT_EQ(refusal_of_merges("#version\na b\n"),
@@ -128,7 +129,7 @@ TEST(DamagedMerges, AreRefusedWithTheReason) {
   for (const char* line :
        {"", " ", "ab", "a ", " b", "a b c", "a  b", "a b\r", "a \xc3", "a \xc2!"})
     EXPECT_EQ(refusal_of_merges(whole + line + "\n"),
-              "vocab.bpe:5: wanted two tokens with a space between them")
+              "vocab.bpe:5: expected two tokens with a space between them")
         << line;
 }
 

@@ -34,9 +34,9 @@ def number(cell):
     return int(cell.replace(",", ""))
 
 
-def expect(ours, wanted, what):
-    if ours != wanted:
-        sys.exit(f"{what}: results have {ours}, and it is {wanted}")
+def expect(ours, expected, what):
+    if ours != expected:
+        sys.exit(f"{what}: results have {ours}, and it is {expected}")
 
 
 def plan_of(program, command):

@@ -7,7 +7,7 @@ build=$(realpath "$1")
 stage=$build/stage
 
 fail() { echo "check_install: $*" >&2; exit 1; }
-expect() { grep -qE "$1" <<<"$2" || fail "wanted '$1', got: $2"; }
+expect() { grep -qE "$1" <<<"$2" || fail "expected '$1', got: $2"; }
 
 rm -rf "$stage"
 cmake --install "$build" --prefix "$stage" >"$build/install.log" || fail "$(cat "$build/install.log")"

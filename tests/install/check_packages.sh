@@ -7,7 +7,7 @@ build=$(realpath "$1")
 packages=$build/packages root=$build/unpacked
 
 fail() { echo "check_packages: $*" >&2; exit 1; }
-expect() { grep -qE "$1" <<<"$2" || fail "wanted '$1', got: $2"; }
+expect() { grep -qE "$1" <<<"$2" || fail "expected '$1', got: $2"; }
 for tool in dpkg-deb dpkg-shlibdeps cpack; do
   command -v "$tool" >/dev/null || { echo "check_packages: $tool is missing"; exit 77; }
 done

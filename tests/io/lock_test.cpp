@@ -17,14 +17,14 @@ namespace {
 
 TEST(DirectoryLock, NamesTheProcessThatHoldsIt) {
   const TempDir dir;
-  const auto wanted = join(dir.path(), ": is in use by process ", getpid(),
-                           "; wait until it ends, or choose another directory");
+  const auto expected = join(dir.path(), ": is in use by process ", getpid(),
+                             "; wait until it ends, or choose another directory");
   auto lock = std::make_unique<DirectoryLock>(dir.path());
   EXPECT_EQ(in_child([&] {
-              if (message_of([&] { DirectoryLock(dir.path()); }) != wanted) _exit(2);
+              if (message_of([&] { DirectoryLock(dir.path()); }) != expected) _exit(2);
             }),
             0);
-  EXPECT_EQ(message_of([&] { DirectoryLock(dir.path()); }), wanted);
+  EXPECT_EQ(message_of([&] { DirectoryLock(dir.path()); }), expected);
   lock.reset();
   EXPECT_EQ(in_child([&] { DirectoryLock(dir.path()); }), 0);
 }

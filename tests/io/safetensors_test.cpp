@@ -20,11 +20,11 @@ const std::vector<torch::ScalarType> kTypes = {
     torch::kInt,    torch::kShort, torch::kChar, torch::kByte,     torch::kBool};
 
 // The same bits, also of numbers that are not equal to themselves.
-void expect_same(const torch::Tensor& got, const torch::Tensor& wanted, const std::string& name) {
-  ASSERT_EQ(got.scalar_type(), wanted.scalar_type()) << name;
-  ASSERT_EQ(got.sizes(), wanted.sizes()) << name;
+void expect_same(const torch::Tensor& got, const torch::Tensor& expected, const std::string& name) {
+  ASSERT_EQ(got.scalar_type(), expected.scalar_type()) << name;
+  ASSERT_EQ(got.sizes(), expected.sizes()) << name;
   ASSERT_TRUE(got.is_contiguous());
-  const auto plain = wanted.contiguous();
+  const auto plain = expected.contiguous();
   const auto bytes = [](const torch::Tensor& tensor) {
     return std::string_view(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
   };
@@ -168,10 +168,10 @@ for name, entry in sorted(header.items(), key=lambda item: item[1]['data_offsets
         values = [struct.unpack('<f', b'\0\0' + part[i:i + 2])[0] for i in range(0, 70, 2)]
     else:
         values = list(struct.unpack('<35' + code[kind], part))
-    wanted = list(range(-17, 18))
-    if kind == 'U8': wanted = [x % 256 for x in wanted]
-    if kind == 'BOOL': wanted = [x != 0 for x in wanted]
-    assert values == wanted, (name, values)
+    expected = list(range(-17, 18))
+    if kind == 'U8': expected = [x % 256 for x in expected]
+    if kind == 'BOOL': expected = [x != 0 for x in expected]
+    assert values == expected, (name, values)
 assert end == len(data) - 8 - n and len(header) == 10
 text = json.dumps({'x': {'dtype': 'F32', 'shape': [2, 3], 'data_offsets': [4, 28]},
                    'ü': {'dtype': 'I16', 'shape': [2], 'data_offsets': [0, 4]}}).encode()

@@ -34,18 +34,18 @@ class Bf16InAProcess : public ::testing::TestWithParam<Isa> {
 };
 
 TEST_P(Bf16InAProcess, IsTheSameOnEveryThread) {
-  const auto wanted = multiplied();
+  const auto expected = multiplied();
   std::vector<std::vector<float>> results(4);
   std::vector<std::thread> threads;
   for (auto& result : results) threads.emplace_back([&] { result = multiplied(); });
   for (auto& thread : threads) thread.join();
-  for (const auto& result : results) EXPECT_EQ(result, wanted);
+  for (const auto& result : results) EXPECT_EQ(result, expected);
 }
 
 TEST_P(Bf16InAProcess, IsTheSameAfterAFork) {
   if (GetParam() < Isa::avx512_bf16) GTEST_SKIP() << "oneDNN may wait for threads of the parent";
-  const auto wanted = multiplied();
-  EXPECT_EXIT(std::_Exit(multiplied() == wanted ? 0 : 1), ::testing::ExitedWithCode(0), "");
+  const auto expected = multiplied();
+  EXPECT_EXIT(std::_Exit(multiplied() == expected ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 volatile sig_atomic_t signals = 0;
@@ -53,14 +53,14 @@ volatile sig_atomic_t signals = 0;
 TEST_P(Bf16InAProcess, IsTheSameUnderSignals) {
   if (GetParam() < Isa::avx512_bf16) GTEST_SKIP() << "oneDNN must not be disturbed";
   Bf16Products products(GetParam());
-  const auto wanted = multiplied(products);
+  const auto expected = multiplied(products);
   struct sigaction action = {}, before;
   action.sa_handler = [](int) { signals = signals + 1; };
   sigaction(SIGALRM, &action, &before);
   const itimerval often{{0, 100}, {0, 100}}, never{};
   setitimer(ITIMER_REAL, &often, nullptr);
   signals = 0;
-  while (signals < 200) ASSERT_EQ(multiplied(products), wanted);
+  while (signals < 200) ASSERT_EQ(multiplied(products), expected);
   setitimer(ITIMER_REAL, &never, nullptr);
   sigaction(SIGALRM, &before, nullptr);
 }

@@ -174,14 +174,14 @@ TEST(Bf16WeightGradients, AreThoseOfDoubleInEmulatedTiles) {
     const auto tiles = operands.dy.packed(c.m);
     const PackedMatrix right(tiles.data(), c.m, c.n);
     const int64_t padded = (c.m + 31) / 32 * 32;
-    std::vector<Bf16> turned(static_cast<size_t>(c.k * padded));
-    ops.transpose(operands.x.data(), operands.x.stride(), c.m, c.k, turned.data(), padded);
+    std::vector<Bf16> transposed(static_cast<size_t>(c.k * padded));
+    ops.transpose(operands.x.data(), operands.x.stride(), c.m, c.k, transposed.data(), padded);
     Guarded result(c.k, c.n, c.gap, c.shift);
     std::vector<Bf16> scratch(static_cast<size_t>(tile_scratch_size(c.k, padded)));
     EmulatedTiles emulated;
     multiply_in_tiles(emulated,
-                      {c.k, c.n, padded, turned.data(), padded, right.tiles, right.column_stride,
-                       result.data(), result.stride(), c.accumulate},
+                      {c.k, c.n, padded, transposed.data(), padded, right.tiles,
+                       right.column_stride, result.data(), result.stride(), c.accumulate},
                       scratch.data(), ops.round);
     expect_right(c, operands, result);
   }

@@ -213,8 +213,10 @@ TEST(Bf16Packing, TransposesWithZerosBehindTheRows) {
       int64_t different = 0;
       for (int64_t c = 0; c < cols; ++c)
         for (int64_t r = 0; r < ldout; ++r) {
-          const uint16_t wanted = r < rows ? x.data()[r * x.stride() + c].bits : r < padded ? 0 : 7;
-          different += out[static_cast<size_t>(c * ldout + r)].bits != wanted;
+          const uint16_t expected = r < rows     ? x.data()[r * x.stride() + c].bits
+                                    : r < padded ? 0
+                                                 : 7;
+          different += out[static_cast<size_t>(c * ldout + r)].bits != expected;
         }
       EXPECT_EQ(different, 0) << name_of(kIsas, isa) << " " << rows << "x" << cols;
     }
@@ -223,24 +225,24 @@ TEST(Bf16Packing, TransposesWithZerosBehindTheRows) {
 TEST(Bf16Packing, RoundsRowsWithZerosBehindThem) {
   for (const Isa isa : available_isas())
     for (const Shape& shape : kShapes)
-      for (const bool turned : {false, true}) {
+      for (const bool transposed : {false, true}) {
         const int64_t rows = shape.k, cols = shape.n, ldx = cols + 3;
-        const int64_t height = turned ? cols : rows, width = turned ? rows : cols;
+        const int64_t height = transposed ? cols : rows, width = transposed ? rows : cols;
         const int64_t padded = (width + 31) / 32 * 32, ldout = padded + 4;
         const auto x = numbers_of(shape, ldx);
         std::vector<Bf16> out(static_cast<size_t>(height * ldout), Bf16{7});
         const auto& ops = bf16_row_ops(isa);
-        (turned ? ops.round_transposed : ops.round_rows)(x.data(), ldx, rows, cols, out.data(),
-                                                         ldout);
+        (transposed ? ops.round_transposed : ops.round_rows)(x.data(), ldx, rows, cols, out.data(),
+                                                             ldout);
         int64_t different = 0;
         for (int64_t r = 0; r < height; ++r)
           for (int64_t c = 0; c < ldout; ++c) {
-            const auto place = static_cast<size_t>(turned ? c * ldx + r : r * ldx + c);
-            const uint16_t wanted = c < width ? bf16_of(x[place]).bits : c < padded ? 0 : 7;
-            different += out[static_cast<size_t>(r * ldout + c)].bits != wanted;
+            const auto place = static_cast<size_t>(transposed ? c * ldx + r : r * ldx + c);
+            const uint16_t expected = c < width ? bf16_of(x[place]).bits : c < padded ? 0 : 7;
+            different += out[static_cast<size_t>(r * ldout + c)].bits != expected;
           }
         EXPECT_EQ(different, 0) << name_of(kIsas, isa) << " " << rows << "x" << cols
-                                << (turned ? " transposed" : "");
+                                << (transposed ? " transposed" : "");
       }
 }
 

@@ -58,12 +58,12 @@ std::vector<double> frequencies(const at::Tensor& logits, const SamplingOptions&
 
 const at::Tensor kLogits = torch::tensor({0.5, 0.05, 0.2, 0.1, 0.15}).log();
 
-void expect_frequencies(const SamplingOptions& sampling, const std::vector<double>& wanted) {
+void expect_frequencies(const SamplingOptions& sampling, const std::vector<double>& expected) {
   const int draws = 20000;
   const auto came = frequencies(kLogits, sampling, draws);
-  for (size_t token = 0; token < wanted.size(); ++token) {
-    const double deviation = std::sqrt(wanted[token] * (1 - wanted[token]) / draws);
-    EXPECT_LE(std::abs(came[token] - wanted[token]), 4 * deviation) << "token " << token;
+  for (size_t token = 0; token < expected.size(); ++token) {
+    const double deviation = std::sqrt(expected[token] * (1 - expected[token]) / draws);
+    EXPECT_LE(std::abs(came[token] - expected[token]), 4 * deviation) << "token " << token;
   }
 }
 
@@ -90,9 +90,9 @@ TEST(Generator, GivesTheLogitsOfTheModelInBfloat16) {
     for (const int64_t token : {10, 0, 7, 7, 2, 9, 5}) {
       generator.feed({token});
       text.push_back(token);
-      const auto wanted = model(torch::tensor(text, torch::kLong).unsqueeze(0))[0][-1];
-      EXPECT_LE(largest_difference(generator.logits(), wanted),
-                0.02 * wanted.abs().max().item<double>())
+      const auto expected = model(torch::tensor(text, torch::kLong).unsqueeze(0))[0][-1];
+      EXPECT_LE(largest_difference(generator.logits(), expected),
+                0.02 * expected.abs().max().item<double>())
           << name << ", " << text.size();
     }
   }
@@ -106,8 +106,8 @@ TEST(Generator, GivesTheLogitsOfTheModel) {
     for (const int64_t token : {10, 0, 7, 7, 2, 9, 5}) {
       generator.feed({token});
       text.push_back(token);
-      const auto wanted = model(torch::tensor(text, torch::kLong).unsqueeze(0))[0][-1];
-      EXPECT_TRUE(agree(generator.logits(), wanted)) << name << ", " << text.size();
+      const auto expected = model(torch::tensor(text, torch::kLong).unsqueeze(0))[0][-1];
+      EXPECT_TRUE(agree(generator.logits(), expected)) << name << ", " << text.size();
     }
   }
 }
@@ -274,10 +274,10 @@ TEST(Sampling, RefusesOptionsThatMakeNoSense) {
     EXPECT_THAT(message_of([&] { Generator(build<GPT>(tiny_gpt()), options); }), HasSubstr(what));
   };
   for (const double temperature : {-0.1, nan, infinity})
-    says({temperature}, "wanted a temperature of 0 or more, got ");
-  says({1, -1}, "wanted top_k of 0 (all tokens) or more, got -1");
+    says({temperature}, "expected a temperature of 0 or more, got ");
+  says({1, -1}, "expected top_k of 0 (all tokens) or more, got -1");
   for (const double top_p : {0.0, -0.5, 1.01, nan})
-    says({1, 0, top_p}, "wanted top_p above 0 and up to 1, got ");
+    says({1, 0, top_p}, "expected top_p above 0 and up to 1, got ");
 }
 
 TEST(Sampling, RefusesLogitsThatAreNone) {
@@ -290,7 +290,7 @@ TEST(Sampling, RefusesLogitsThatAreNone) {
   EXPECT_THAT(message_of([] {
                 sample_token(torch::zeros({2, 3}), {}, 0);
               }),
-              HasSubstr("wanted logits [vocabulary], got [2, 3]"));
+              HasSubstr("expected logits [vocabulary], got [2, 3]"));
   EXPECT_THAT(message_of([] { sample_token({}, {}, 0); }), HasSubstr("got none"));
 }
 
@@ -321,8 +321,8 @@ TEST(Sampling, DrawsTokensAsOftenAsTheirProbabilitiesSay) {
 }
 
 TEST(Sampling, RaisesProbabilitiesToTheInverseTemperature) {
-  const auto wanted = kLogits.mul(2).softmax(0);
-  expect_frequencies({0.5}, {wanted.data_ptr<float>(), wanted.data_ptr<float>() + 5});
+  const auto expected = kLogits.mul(2).softmax(0);
+  expect_frequencies({0.5}, {expected.data_ptr<float>(), expected.data_ptr<float>() + 5});
 }
 
 TEST(Sampling, CutsBehindTheKMostLikely) {

@@ -67,10 +67,10 @@ void add(Cases& cases, const Layout& layout, const std::vector<NamedPosition>& p
 }
 
 std::vector<NamedPosition> only(const std::vector<NamedPosition>& positions,
-                                const std::function<bool(const Position&)>& wanted) {
+                                const std::function<bool(const Position&)>& expected) {
   std::vector<NamedPosition> some;
   for (const auto& named : positions)
-    if (wanted(named.position)) some.push_back(named);
+    if (expected(named.position)) some.push_back(named);
   return some;
 }
 

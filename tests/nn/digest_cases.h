@@ -7,7 +7,7 @@
 
 namespace translution::testing {
 
-/// Which tensors a case wants gradients of.
+/// Which tensors a case needs gradients of.
 enum class Gradients { all, of_input, of_weights };
 
 /// One call of a layer.

@@ -35,7 +35,7 @@ using ::testing::IsEmpty;
 using Results = std::map<std::string, at::Tensor>;
 using Digests = std::map<std::string, std::string>;
 
-// Runs a case as often as wanted.
+// Runs a case as often as expected.
 class Subject {
  public:
   explicit Subject(const LayerCase& c, int64_t workspace = kKeepAll)

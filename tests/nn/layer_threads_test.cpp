@@ -18,26 +18,26 @@
 namespace translution {
 namespace {
 
-// Threads that have begun to work on a shard. Each waits there until as many have as are wanted, so
-// that none takes the others' work; or until that takes too long.
+// Threads that have begun to work on a shard. Each waits there until as many have as are expected,
+// so that none takes the others' work; or until that takes too long.
 class Meeting {
  public:
   void expect(size_t threads) {
     const std::lock_guard lock(mutex_);
-    wanted_ = threads;
+    expected_ = threads;
     threads_.clear();
   }
 
   void arrive() {
     std::unique_lock lock(mutex_);
-    if (wanted_ == 0 || !threads_.insert(std::this_thread::get_id()).second) return;
+    if (expected_ == 0 || !threads_.insert(std::this_thread::get_id()).second) return;
     arrived_.notify_all();
-    arrived_.wait_for(lock, std::chrono::seconds(2), [&] { return threads_.size() >= wanted_; });
+    arrived_.wait_for(lock, std::chrono::seconds(2), [&] { return threads_.size() >= expected_; });
   }
 
   size_t end() {
     const std::lock_guard lock(mutex_);
-    wanted_ = 0;
+    expected_ = 0;
     return threads_.size();
   }
 
@@ -45,7 +45,7 @@ class Meeting {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::set<std::thread::id> threads_;
-  size_t wanted_ = 0;
+  size_t expected_ = 0;
 };
 
 Meeting& meeting() {

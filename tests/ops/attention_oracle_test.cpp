@@ -107,9 +107,9 @@ TEST(WideOracle, AgreesForWidthsThatFitNoVectorInDoubleAndFloat) {
   for (const Config& config : wide_configs()) {
     SCOPED_TRACE(config.str());
     const Case c(config);
-    const auto wanted = c.expected();
-    EXPECT_LE(error(c.run(), wanted), kRounding);
-    EXPECT_LE(error(c.run(c.inputs_as(at::kFloat)), wanted), 1e-5);
+    const auto expected = c.expected();
+    EXPECT_LE(error(c.run(), expected), kRounding);
+    EXPECT_LE(error(c.run(c.inputs_as(at::kFloat)), expected), 1e-5);
   }
 }
 

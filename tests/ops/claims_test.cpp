@@ -37,7 +37,7 @@ TEST(Claim, EqualMatricesForAllOffsetsAreSelfAttentionWithoutPositions) {
       const auto out = plain.run(inputs);
       auto random = generator("equal matrices");
       const auto weight = normal(out.sizes(), random);
-      const auto wanted = gradients(plain, inputs, weight);
+      const auto expected = gradients(plain, inputs, weight);
 
       Inputs repeated{{"x", inputs["x"]}};
       for (const char* role : kRoleNames)
@@ -45,9 +45,9 @@ TEST(Claim, EqualMatricesForAllOffsetsAreSelfAttentionWithoutPositions) {
       EXPECT_LE(error(relative.run(repeated), out), kRounding);
       for (const char* role : kRoleNames) repeated[role].requires_grad_(true);
       const auto got = gradients(relative, repeated, weight);
-      EXPECT_LE(error(got.at("x"), wanted.at("x")), kRounding);
+      EXPECT_LE(error(got.at("x"), expected.at("x")), kRounding);
       for (const char* role : kRoleNames)  // the shared matrix moves all slots at once
-        EXPECT_LE(error(got.at(role).sum(0), wanted.at(role)), kRounding) << role;
+        EXPECT_LE(error(got.at(role).sum(0), expected.at(role)), kRounding) << role;
     }
 }
 

@@ -36,14 +36,14 @@ void expect_native(const std::vector<int64_t>& grid, std::vector<int64_t> kernel
   kernel_shape.insert(kernel_shape.end(), kernel_sides.begin(), kernel_sides.end());
   const auto image = normal(image_shape, random).requires_grad_(true);
   const auto kernel = normal(kernel_shape, random).requires_grad_(true);
-  const auto wanted = native(image, kernel).flatten(2).transpose(1, 2);  // [B,N,O]
+  const auto expected = native(image, kernel).flatten(2).transpose(1, 2);  // [B,N,O]
   const auto got = convolution(image.flatten(2).transpose(1, 2), to_slots(kernel), {pairs});
-  ASSERT_EQ(got.sizes(), wanted.sizes());
-  EXPECT_LE(error(got, wanted), kRounding);
-  const auto weight = normal(wanted.sizes(), random);
-  const auto wanted_grads = torch::autograd::grad({(wanted * weight).sum()}, {image, kernel});
+  ASSERT_EQ(got.sizes(), expected.sizes());
+  EXPECT_LE(error(got, expected), kRounding);
+  const auto weight = normal(expected.sizes(), random);
+  const auto expected_grads = torch::autograd::grad({(expected * weight).sum()}, {image, kernel});
   const auto got_grads = torch::autograd::grad({(got * weight).sum()}, {image, kernel});
-  for (const int n : {0, 1}) EXPECT_LE(error(got_grads[n], wanted_grads[n]), kRounding) << n;
+  for (const int n : {0, 1}) EXPECT_LE(error(got_grads[n], expected_grads[n]), kRounding) << n;
 }
 
 TEST(Claim, ScoresOfOneInsideA3x3WindowAreConv2d) {

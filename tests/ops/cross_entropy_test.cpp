@@ -139,12 +139,12 @@ TEST(CrossEntropy, SaysWhenANumberIsNone) {
 TEST(CrossEntropy, GivesTheSameBitsForAnyNumberOfThreads) {
   const Rows rows(37, 4099, 0.1);
   ThreadCount threads_now(1);
-  const auto wanted = rows.ours(at::kFloat);
+  const auto expected = rows.ours(at::kFloat);
   for (const int threads : {2, 3, 5}) {
     threads_now.set(threads);
     const auto got = rows.ours(at::kFloat);
-    EXPECT_TRUE(at::equal(got.first, wanted.first)) << threads;
-    EXPECT_TRUE(at::equal(got.second, wanted.second)) << threads;
+    EXPECT_TRUE(at::equal(got.first, expected.first)) << threads;
+    EXPECT_TRUE(at::equal(got.second, expected.second)) << threads;
   }
 }
 
@@ -176,10 +176,10 @@ TEST(CrossEntropy, RefusesWhatDoesNotFit) {
   if (!runtime().fused()) GTEST_SKIP() << "LibTorch has messages of its own";
   const auto logits = at::zeros({3, 4});
   EXPECT_THAT(refusal(logits, at::tensor({0, 4, 1}, at::kLong)),
-              HasSubstr("cross_entropy: wanted classes 0 to 3, got 4 in row 1"));
+              HasSubstr("cross_entropy: expected classes 0 to 3, got 4 in row 1"));
   EXPECT_THAT(refusal(logits, at::tensor({0, 1, -1}, at::kLong)), HasSubstr("got -1 in row 2"));
   EXPECT_THAT(refusal(logits, at::tensor({0, 1}, at::kLong)),
-              HasSubstr("wanted a class for each of 3 rows, got a target of shape [2]"));
+              HasSubstr("expected a class for each of 3 rows, got a target of shape [2]"));
 }
 
 TEST(CrossEntropy, RefusesASecondDerivative) {

@@ -42,9 +42,9 @@ void expect_layout_does_not_matter(Layout layout) {
       tensor.requires_grad_(true);
     }
     EXPECT_LE(error(c.run(strided), c.run()), 1e-14);
-    const auto wanted = gradients(c, plain, weight);
+    const auto expected = gradients(c, plain, weight);
     const auto got = gradients(c, strided, layout(weight));
-    for (const auto& [name, gradient] : wanted)
+    for (const auto& [name, gradient] : expected)
       EXPECT_LE(error(got.at(name), gradient), 1e-13) << name;
   }
 }
@@ -74,9 +74,9 @@ TEST(Layout, AnglesAndMaskMayBeStrided) {
   TermsConfig terms;
   terms.keep = true;
   TermsCase masked(terms);
-  const auto wanted = masked.run(masked.inputs());
+  const auto expected = masked.run(masked.inputs());
   masked.call().keep = columns_first(masked.call().keep);
-  EXPECT_EQ(error(masked.run(masked.inputs()), wanted), 0);
+  EXPECT_EQ(error(masked.run(masked.inputs()), expected), 0);
 }
 
 TEST(Layout, OneSampleExpandedOverTheBatchGivesEqualRows) {
@@ -138,10 +138,10 @@ void expect_close(at::ScalarType type, double tolerance) {
     auto random = generator("types" + config.str());
     const auto weight = normal(out.sizes(), random);
     for (auto& entry : inputs) entry.second.requires_grad_(true);
-    const auto wanted = gradients(c, c.inputs_with_grad(), weight);
+    const auto expected = gradients(c, c.inputs_with_grad(), weight);
     for (const auto& [name, gradient] : gradients(c, inputs, weight.to(type))) {
       EXPECT_EQ(gradient.scalar_type(), type) << name;
-      EXPECT_LE(error(gradient, wanted.at(name)), tolerance) << name;
+      EXPECT_LE(error(gradient, expected.at(name)), tolerance) << name;
     }
   }
 }

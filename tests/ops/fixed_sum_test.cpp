@@ -24,10 +24,10 @@ namespace {
 template <typename Make>
 void expect_bits_of_one_thread(const std::string& name, const Make& make) {
   ThreadCount threads_now(1);
-  const at::Tensor wanted = make();
+  const at::Tensor expected = make();
   for (const int threads : {2, 3, 5, 8}) {
     threads_now.set(threads);
-    EXPECT_TRUE(at::equal(make(), wanted)) << name << " on " << threads << " threads";
+    EXPECT_TRUE(at::equal(make(), expected)) << name << " on " << threads << " threads";
   }
 }
 

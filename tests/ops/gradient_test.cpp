@@ -11,7 +11,7 @@
 namespace translution::testing {
 namespace {
 
-constexpr size_t kWantedConfigs = 200;
+constexpr size_t kExpectedConfigs = 200;
 
 const std::vector<int64_t> kGrids[] = {{5}, {3, 2}, {2, 1, 3}, {2, 1, 2, 2}};
 
@@ -145,7 +145,7 @@ TEST(Gradient, OfEveryInputAgreesWithFiniteDifferencesForAllConfigs) {
     if (distinct.insert(config.str()).second) expect_gradients(config);
   }
   std::printf("%zu distinct configs of the methods\n", distinct.size());
-  EXPECT_GE(distinct.size(), kWantedConfigs);
+  EXPECT_GE(distinct.size(), kExpectedConfigs);
 }
 
 TEST(Gradient, OfEveryTermOfTheCoreOpAgreesWithFiniteDifferences) {
@@ -158,8 +158,8 @@ TEST(Gradient, OfEveryTermOfTheCoreOpAgreesWithFiniteDifferences) {
     masked += config.keep;
   }
   std::printf("%zu combinations of terms, %zu with a dropout mask\n", count, masked);
-  EXPECT_GE(count, kWantedConfigs);
-  EXPECT_GE(masked, kWantedConfigs);
+  EXPECT_GE(count, kExpectedConfigs);
+  EXPECT_GE(masked, kExpectedConfigs);
 }
 
 TEST(Gradient, OfWideLayersAgreesWithFiniteDifferences) {
@@ -174,9 +174,9 @@ TEST(Gradient, OfWideLayersInFloatAgreesWithDouble) {
     const auto weight = normal(c.run().sizes(), random);
     auto floats = c.inputs_as(at::kFloat);
     for (auto& entry : floats) entry.second.requires_grad_(true);
-    const auto wanted = gradients(c, c.inputs_with_grad(), weight);
+    const auto expected = gradients(c, c.inputs_with_grad(), weight);
     for (const auto& [name, gradient] : gradients(c, floats, weight.to(at::kFloat)))
-      EXPECT_LE(error(gradient, wanted.at(name)), 1e-5) << name;
+      EXPECT_LE(error(gradient, expected.at(name)), 1e-5) << name;
   }
 }
 

@@ -62,12 +62,12 @@ TEST(Kernels, RoundNoWorseThanTwiceThePortablePath) {
     Inputs exact;
     for (const auto& [name, tensor] : floats)
       exact[name] = tensor.detach().to(at::kDouble).requires_grad_(true);
-    const auto wanted = results(c, exact, weight);
+    const auto expected = results(c, exact, weight);
     const auto got = results(c, floats, weight);
     const PortableOnly portable;
     for (const auto& [name, theirs] : results(c, floats, weight))
-      EXPECT_LE(distance(got.at(name), wanted.at(name)),
-                2 * distance(theirs, wanted.at(name)) + 1e-7)
+      EXPECT_LE(distance(got.at(name), expected.at(name)),
+                2 * distance(theirs, expected.at(name)) + 1e-7)
           << name;
   }
 }
@@ -119,8 +119,8 @@ TEST(Kernels, AgreeWithThePortablePathOnManySamples) {
     const TermsCase c(config);
     const auto got = results(c);
     const PortableOnly portable;
-    const auto wanted = results(c);
-    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_LE(error(got[i], wanted[i]), 1e-12) << i;
+    const auto expected = results(c);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_LE(error(got[i], expected[i]), 1e-12) << i;
   }
 }
 

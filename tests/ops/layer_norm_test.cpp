@@ -98,8 +98,9 @@ std::vector<Norm> all_norms() {
 TEST(LayerNorm, AgreesWithALoopOverDoubles) {
   for (const Norm& norm : all_norms()) {
     SCOPED_TRACE(join(norm.x.sizes()));
-    const auto wanted = norm.expected(), got = norm.ours(at::kDouble);
-    for (size_t n = 0; n < wanted.size(); ++n) EXPECT_LE(error(got[n], wanted[n]), kRounding) << n;
+    const auto expected = norm.expected(), got = norm.ours(at::kDouble);
+    for (size_t n = 0; n < expected.size(); ++n)
+      EXPECT_LE(error(got[n], expected[n]), kRounding) << n;
   }
 }
 
@@ -109,12 +110,12 @@ TEST(LayerNorm, RoundsNoWorseThanTwiceLibTorchs) {
     Norm rounded = norm;
     for (auto* tensor : {&rounded.x, &rounded.weight, &rounded.bias, &rounded.d})
       *tensor = tensor->to(at::kFloat).to(at::kDouble);
-    const auto wanted = rounded.expected();
+    const auto expected = rounded.expected();
     const auto got = rounded.ours(at::kFloat), theirs = rounded.theirs(at::kFloat);
-    for (size_t n = 0; n < wanted.size(); ++n) {
+    for (size_t n = 0; n < expected.size(); ++n) {
       EXPECT_EQ(got[n].scalar_type(), at::kFloat);
-      EXPECT_LE(error(got[n].to(at::kDouble), wanted[n]),
-                2 * error(theirs[n].to(at::kDouble), wanted[n]) + 1e-6)
+      EXPECT_LE(error(got[n].to(at::kDouble), expected[n]),
+                2 * error(theirs[n].to(at::kDouble), expected[n]) + 1e-6)
           << n;
     }
   }
@@ -147,28 +148,28 @@ TEST(LayerNorm, GivesTheSameBitsForAnyNumberOfThreads) {
   for (const Norm& norm : {Norm(3200, 48), Norm(2050, 33), Norm(67, 192)})
     for (const auto type : {at::kFloat, at::kDouble}) {
       threads_now.set(1);
-      const auto wanted = norm.ours(type);
+      const auto expected = norm.ours(type);
       for (const int threads : {2, 3, 8}) {
         threads_now.set(threads);
         const auto got = norm.ours(type);
         for (size_t n = 0; n < got.size(); ++n)
-          EXPECT_TRUE(at::equal(got[n], wanted[n])) << threads << " threads, result " << n;
+          EXPECT_TRUE(at::equal(got[n], expected[n])) << threads << " threads, result " << n;
       }
     }
 }
 
 TEST(LayerNorm, TakesAnyShapeTypeAndStride) {
   const Norm norm(6, 33);
-  const auto wanted = norm.expected()[0];
+  const auto expected = norm.expected()[0];
   const auto scattered = norm.x.t().contiguous().t();
-  EXPECT_LE(error(layer_norm(scattered, norm.weight, norm.bias), wanted), kRounding);
+  EXPECT_LE(error(layer_norm(scattered, norm.weight, norm.bias), expected), kRounding);
   const auto cube = layer_norm(norm.x.view({2, 3, 33}), norm.weight, norm.bias);
   EXPECT_EQ(cube.sizes(), (std::vector<int64_t>{2, 3, 33}));
-  EXPECT_LE(error(cube.view({6, 33}), wanted), kRounding);
+  EXPECT_LE(error(cube.view({6, 33}), expected), kRounding);
   const auto half = layer_norm(norm.x.to(at::kBFloat16), norm.weight.to(at::kBFloat16),
                                norm.bias.to(at::kBFloat16));
   EXPECT_EQ(half.scalar_type(), at::kBFloat16);
-  EXPECT_LE(error(half.to(at::kDouble), wanted), 0.05);
+  EXPECT_LE(error(half.to(at::kDouble), expected), 0.05);
   EXPECT_EQ(layer_norm(norm.x.narrow(0, 0, 0), norm.weight, norm.bias).size(0), 0);
 }
 

@@ -36,7 +36,7 @@ class LookaheadOf : public ::testing::TestWithParam<TextCase> {
   }
 
   // What the last of the first n tokens gathers.
-  at::Tensor wanted(int64_t n, Precision precision = Precision::float32) const {
+  at::Tensor expected(int64_t n, Precision precision = Precision::float32) const {
     AttentionCall call;
     call.heads = kHeads;
     call.pairs.text = pairs_text(*offsets);
@@ -63,7 +63,7 @@ TEST_P(LookaheadOf, GathersWhatTheWholeTextGivesForItsLastToken) {
   for (const int64_t first : {1, 2, 33, 70}) {
     auto lookahead = make();
     for (int64_t n = first; n <= kTokens; ++n)
-      ASSERT_TRUE(at::allclose(lookahead.gather(x.narrow(0, 0, n)), wanted(n), 1e-11, 1e-12))
+      ASSERT_TRUE(at::allclose(lookahead.gather(x.narrow(0, 0, n)), expected(n), 1e-11, 1e-12))
           << "token " << n << " of a text begun at " << first;
   }
 }
@@ -74,7 +74,7 @@ TEST_P(LookaheadOf, ForgetsATextAtARestart) {
   x = normal({kTokens, kChannels}, random);
   lookahead.restart();
   for (int64_t n = 20; n <= 25; ++n)
-    ASSERT_TRUE(at::allclose(lookahead.gather(x.narrow(0, 0, n)), wanted(n), 1e-11, 1e-12)) << n;
+    ASSERT_TRUE(at::allclose(lookahead.gather(x.narrow(0, 0, n)), expected(n), 1e-11, 1e-12)) << n;
 }
 
 TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreads) {
@@ -93,11 +93,11 @@ TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreads) {
 TEST_P(LookaheadOf, RoundsAboutAsTheWholeTextDoesInBfloat16) {
   convert(at::kDouble, 0.3);
   std::vector<at::Tensor> truth;
-  for (int64_t n = 1; n <= kTokens; ++n) truth.push_back(wanted(n));
+  for (int64_t n = 1; n <= kTokens; ++n) truth.push_back(expected(n));
   convert(at::kFloat);
   std::vector<double> whole;
   for (int64_t n = 1; n <= kTokens; ++n)
-    whole.push_back(error(wanted(n, Precision::bf16), truth[n - 1]));
+    whole.push_back(error(expected(n, Precision::bf16), truth[n - 1]));
   for (const int64_t first : {1, 2, 33, 70}) {
     auto lookahead = make(Precision::bf16);
     double ours = 0, theirs = 0;

@@ -76,14 +76,14 @@ TEST(Memory, PeakGrowthSeesATensor) {
 
 TEST(Memory, KeptEncodingsFitTheWorkspaceAndChangeNothing) {
   Layer layer("kept", /*channels=*/64, /*width=*/8, /*content=*/false);
-  const auto wanted = layer.train();
+  const auto expected = layer.train();
   for (const int64_t workspace : {int64_t{0}, int64_t{1} << 20, int64_t{1} << 40}) {
     layer.call.workspace = workspace;
     EXPECT_LE(static_cast<int64_t>(attention(layer.terms, layer.call).kept.nbytes()), workspace);
     EXPECT_EQ(attention(layer.terms, layer.call).kept.numel() > 0, workspace > 1 << 20);
     const auto got = layer.train();
-    for (size_t n = 0; n < wanted.size(); ++n)
-      EXPECT_TRUE(at::equal(got[n], wanted[n])) << "workspace " << workspace << ", leaf " << n;
+    for (size_t n = 0; n < expected.size(); ++n)
+      EXPECT_TRUE(at::equal(got[n], expected[n])) << "workspace " << workspace << ", leaf " << n;
   }
 }
 

@@ -141,12 +141,12 @@ void expect_never_stale(const Args&... args) {
     const auto inferred_before = inferred(module);
     change(*module);
     auto fresh = fresh_copy<Module>(module, args...);
-    const auto wanted = results_of(fresh);
-    EXPECT_FALSE(same_bits(before[0], wanted[0])) << "the write changes nothing";
+    const auto expected = results_of(fresh);
+    EXPECT_FALSE(same_bits(before[0], expected[0])) << "the write changes nothing";
     // Once without gradients, once with, and once more from what was packed on the way.
-    EXPECT_TRUE(same_bits(inferred(module), wanted[0])) << "without gradients";
-    EXPECT_TRUE(same(results_of(module), wanted)) << "with gradients";
-    EXPECT_TRUE(same(results_of(module), wanted)) << "called again";
+    EXPECT_TRUE(same_bits(inferred(module), expected[0])) << "without gradients";
+    EXPECT_TRUE(same(results_of(module), expected)) << "with gradients";
+    EXPECT_TRUE(same(results_of(module), expected)) << "called again";
     EXPECT_TRUE(same_bits(inferred_before, before[0]));
   }
 }
@@ -180,13 +180,13 @@ TEST(PackedWeights, FollowALayerThatIsLoaded) {
     SCOPED_TRACE(name);
     torch::manual_seed(kSeed);
     Attention saved(options_of(position)), loaded(options_of(position));
-    const auto wanted = results_of(saved);
-    EXPECT_FALSE(same_bits(results_of(loaded)[0], wanted[0]));
+    const auto expected = results_of(saved);
+    EXPECT_FALSE(same_bits(results_of(loaded)[0], expected[0]));
     std::stringstream file;
     torch::save(saved, file);
     torch::load(loaded, file);
-    EXPECT_TRUE(same_bits(inferred(loaded), wanted[0]));
-    EXPECT_TRUE(same(results_of(loaded), wanted));
+    EXPECT_TRUE(same_bits(inferred(loaded), expected[0]));
+    EXPECT_TRUE(same(results_of(loaded), expected));
   }
 }
 

@@ -70,8 +70,8 @@ at::Tensor gradient_for(const Subject& subject, const Inputs& inputs) {
   return normal(run(subject, inputs).sizes(), random).to(at::kFloat);
 }
 
-void expect_same_bits(const Inputs& got, const Inputs& wanted) {
-  for (const auto& [name, tensor] : wanted) {
+void expect_same_bits(const Inputs& got, const Inputs& expected) {
+  for (const auto& [name, tensor] : expected) {
     ASSERT_TRUE(got.count(name)) << name;
     EXPECT_TRUE(at::equal(got.at(name), tensor))
         << name << " differs by up to " << (got.at(name) - tensor).abs().max().item<double>();
@@ -214,14 +214,14 @@ TEST(Bf16Weights, BesideFloat32FeaturesGiveTheNumbersOfRoundedWeights) {
       wide[name] = narrow[name].to(at::kFloat);
     }
     const auto d_out = gradient_for(subject, wide);
-    auto wanted = quantities(subject, wide, d_out), found = quantities(subject, narrow, d_out);
+    auto expected = quantities(subject, wide, d_out), found = quantities(subject, narrow, d_out);
     EXPECT_EQ(found.at("out").scalar_type(), at::kFloat);
-    for (auto& [name, tensor] : wanted) {  // gradients have the type of their weights
+    for (auto& [name, tensor] : expected) {  // gradients have the type of their weights
       if (name == "d x" || name == "out" || name == "map") continue;
       EXPECT_EQ(found.at(name).scalar_type(), at::kBFloat16) << name;
       tensor = tensor.to(at::kBFloat16);
     }
-    expect_same_numbers(found, wanted);
+    expect_same_numbers(found, expected);
   };
   for (const auto& config : edge_configs()) expect_same(config);
   for (const auto& p : edge_projections()) expect_same(p);

@@ -123,9 +123,9 @@ at::Tensor oracle_product(const Projection& p, size_t w) {  // [rows,out], one n
   return product;
 }
 
-void expect_equal(const Tensors& got, const Tensors& wanted, double tolerance) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (size_t n = 0; n < got.size(); ++n) EXPECT_LE(error(got[n], wanted[n]), tolerance) << n;
+void expect_equal(const Tensors& got, const Tensors& expected, double tolerance) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t n = 0; n < got.size(); ++n) EXPECT_LE(error(got[n], expected[n]), tolerance) << n;
 }
 
 TEST(Project, AgreesWithALoopOverDoubles) {
@@ -135,9 +135,9 @@ TEST(Project, AgreesWithALoopOverDoubles) {
     const auto out = p.ours();
     ASSERT_EQ(out.size(), shape.out.size());
     for (size_t w = 0; w < out.size(); ++w) {
-      const auto wanted = oracle_product(p, w);
-      EXPECT_LE(error(out[w], wanted), kRounding) << w;
-      EXPECT_LE(error(p.as(at::kFloat).ours()[w], wanted), 1e-5) << w;
+      const auto expected = oracle_product(p, w);
+      EXPECT_LE(error(out[w], expected), kRounding) << w;
+      EXPECT_LE(error(p.as(at::kFloat).ours()[w], expected), 1e-5) << w;
     }
   }
 }
@@ -150,10 +150,10 @@ TEST(Project, GradientsAreThoseOfPlainProducts) {
   }
 }
 
-// Root mean square of the difference, relative to the largest number wanted.
-double deviation(const at::Tensor& got, const at::Tensor& wanted) {
-  const auto off = got.to(at::kDouble) - wanted;
-  return std::sqrt(off.square().mean().item<double>()) / wanted.abs().max().item<double>();
+// Root mean square of the difference, relative to the largest number expected.
+double deviation(const at::Tensor& got, const at::Tensor& expected) {
+  const auto off = got.to(at::kDouble) - expected;
+  return std::sqrt(off.square().mean().item<double>()) / expected.abs().max().item<double>();
 }
 
 // Against double, over all shapes together: which of two orders of summing is the better one for a
@@ -170,13 +170,13 @@ TEST(Project, RoundsNoWorseThanTwicePlainProducts) {
       out.insert(out.end(), gradients.begin(), gradients.end());
       return out;
     };
-    const auto wanted = results(exact, exact.plain());
+    const auto expected = results(exact, exact.plain());
     const auto ours = results(p, p.ours()), plain = results(p, p.plain());
-    for (size_t n = 0; n < wanted.size(); ++n) {
+    for (size_t n = 0; n < expected.size(); ++n) {
       const int kind = n < shape.out.size() ? 0 : n == shape.out.size() ? 1 : 2;
-      ours_sum[kind] += deviation(ours[n], wanted[n]);
-      plain_sum[kind] += deviation(plain[n], wanted[n]);
-      EXPECT_LE(error(ours[n], wanted[n]), 2e-6) << shape.str() << ", result " << n;
+      ours_sum[kind] += deviation(ours[n], expected[n]);
+      plain_sum[kind] += deviation(plain[n], expected[n]);
+      EXPECT_LE(error(ours[n], expected[n]), 2e-6) << shape.str() << ", result " << n;
     }
   }
   for (int kind = 0; kind < 3; ++kind)
@@ -241,11 +241,11 @@ TEST(Project, OutputsWithoutGradientAreLeftOut) {
       const auto grads = [&](const at::Tensor& out) {
         return torch::autograd::grad({out}, p.leaves(), {p.d[used]}, c10::nullopt, false, true);
       };
-      const auto got = grads(p.ours()[used]), wanted = grads(p.plain()[used]);
+      const auto got = grads(p.ours()[used]), expected = grads(p.plain()[used]);
       for (size_t n = 0; n < got.size(); ++n) {
-        ASSERT_EQ(got[n].defined(), wanted[n].defined()) << n;
+        ASSERT_EQ(got[n].defined(), expected[n].defined()) << n;
         if (!got[n].defined()) continue;
-        EXPECT_LE(error(got[n], wanted[n]), kRounding) << n;
+        EXPECT_LE(error(got[n], expected[n]), kRounding) << n;
       }
     }
   }
@@ -338,13 +338,13 @@ TEST(Project, IsNotDisturbedBySignals) {
   static volatile std::sig_atomic_t signals = 0;
   const auto before = std::signal(SIGALRM, [](int) { signals = signals + 1; });
   const auto p = Projection({1280, 192, {768}}).as(at::kFloat).with_grad();
-  const auto wanted = p.gradients(p.ours());
+  const auto expected = p.gradients(p.ours());
   const itimerval often{{0, 300}, {0, 300}}, never{};
   setitimer(ITIMER_REAL, &often, nullptr);
   const auto start = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - start < std::chrono::seconds(1)) {
     const auto got = p.gradients(p.ours());
-    for (size_t n = 0; n < wanted.size(); ++n) ASSERT_TRUE(at::equal(got[n], wanted[n])) << n;
+    for (size_t n = 0; n < expected.size(); ++n) ASSERT_TRUE(at::equal(got[n], expected[n])) << n;
   }
   setitimer(ITIMER_REAL, &never, nullptr);
   std::signal(SIGALRM, before);

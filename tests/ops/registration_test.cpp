@@ -147,7 +147,7 @@ TEST(Schema, AttentionBackwardComputesOnlyTheGradientsThatAreAskedFor) {
   for (const auto& name : kTerms)
     ordered.push_back(leaves[name] = leaves[name].clone().requires_grad_(true));
   const auto tracked = c.attend(leaves);
-  const auto wanted =
+  const auto expected =
       torch::autograd::grad({tracked.out.sum() + tracked.relative_out.sum()}, ordered);
 
   const auto result = c.attend(c.inputs());
@@ -160,7 +160,7 @@ TEST(Schema, AttentionBackwardComputesOnlyTheGradientsThatAreAskedFor) {
     arguments["needs"] = int64_t{1} << asked;
     const auto grads = call("attention_backward", arguments).at(0).toTensorVector();
     ASSERT_EQ(grads.size(), kTerms.size());
-    EXPECT_LE(error(grads[asked], wanted[asked]), 1e-13) << kTerms[asked];
+    EXPECT_LE(error(grads[asked], expected[asked]), 1e-13) << kTerms[asked];
     for (size_t term = 0; term < kTerms.size(); ++term)
       EXPECT_TRUE(term == asked || grads[term].numel() == 0)
           << "asked for " << kTerms[asked] << ", got " << kTerms[term];
@@ -176,12 +176,12 @@ TEST(Schema, ConvolutionAndItsBackwardGiveWhatTheFunctionGives) {
                       {"grid", std::vector<int64_t>()},
                       {"rows", std::vector<int64_t>()}};
   EXPECT_EQ(error(call("convolution", arguments).at(0).toTensor(), out), 0);
-  const auto wanted = gradients(c, c.inputs_with_grad(), at::ones_like(out));
+  const auto expected = gradients(c, c.inputs_with_grad(), at::ones_like(out));
   arguments["d_out"] = at::ones_like(out);
   arguments["needs"] = 3;
   const auto grads = call("convolution_backward", arguments);
-  EXPECT_EQ(error(grads.at(0).toTensor(), wanted.at("x")), 0);
-  EXPECT_EQ(error(grads.at(1).toTensor(), wanted.at("kernel")), 0);
+  EXPECT_EQ(error(grads.at(0).toTensor(), expected.at("x")), 0);
+  EXPECT_EQ(error(grads.at(1).toTensor(), expected.at("kernel")), 0);
 }
 
 TEST(Schema, RotaryGivesWhatTheFunctionGives) {

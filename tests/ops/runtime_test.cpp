@@ -110,11 +110,12 @@ TEST(Runtime, StartsWithTheEnvironmentAndRefusesBadVariables) {
   EXPECT_EQ(
       run_again("TRANSLUTION_WORKSPACE=3K TRANSLUTION_IMPL=portable EXPECTED_WORKSPACE=3072", self),
       0);
-  EXPECT_EQ(run_again("TRANSLUTION_IMPL=fast EXPECTED_REFUSAL=\"TRANSLUTION_IMPL: wanted fused or "
-                      "portable, got 'fast'\"",
-                      self),
-            0);
-  EXPECT_EQ(run_again("TRANSLUTION_WORKSPACE=1T EXPECTED_REFUSAL=\"TRANSLUTION_WORKSPACE: wanted "
+  EXPECT_EQ(
+      run_again("TRANSLUTION_IMPL=fast EXPECTED_REFUSAL=\"TRANSLUTION_IMPL: expected fused or "
+                "portable, got 'fast'\"",
+                self),
+      0);
+  EXPECT_EQ(run_again("TRANSLUTION_WORKSPACE=1T EXPECTED_REFUSAL=\"TRANSLUTION_WORKSPACE: expected "
                       "bytes such as 0, 65536, 512M or 4G, got '1T'\"",
                       self),
             0);

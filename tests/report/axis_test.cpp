@@ -17,8 +17,8 @@ using testing::ElementsAre;
 // Is this 1, 2 or 5 times a power of ten?
 bool is_round(double step) {
   const double leading = step / std::pow(10.0, std::floor(std::log10(step) + 1e-9));
-  for (const double wanted : {1, 2, 5})
-    if (std::abs(leading - wanted) < 1e-6) return true;
+  for (const double expected : {1, 2, 5})
+    if (std::abs(leading - expected) < 1e-6) return true;
   return false;
 }
 

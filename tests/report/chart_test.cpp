@@ -62,8 +62,8 @@ TEST(LineChart, IsAPictureByItselfWithItsColours) {
 TEST(LineChart, IsDrawnByProgramsWithoutVariables) {
   const auto svg = svg_file({chart_of({{{0, 1}, {1, 3}}})});
   const auto count = [&](const char* pattern) {
-    const std::regex wanted(pattern);
-    return std::distance(std::sregex_iterator(svg.begin(), svg.end(), wanted),
+    const std::regex expected(pattern);
+    return std::distance(std::sregex_iterator(svg.begin(), svg.end(), expected),
                          std::sregex_iterator());
   };
   EXPECT_GT(count("var\\("), 0);

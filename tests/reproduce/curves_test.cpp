@@ -40,11 +40,11 @@ TEST(Curves, RefuseOtherFilesWithPathAndLine) {
     put_bytes(path, text);
     EXPECT_THAT([&] { read_curves(path); }, ThrowsMessage<std::exception>(HasSubstr(message)));
   };
-  expect_refused("", path + ": wanted step,epoch,split,name,value in the first line, got ''");
+  expect_refused("", path + ": expected step,epoch,split,name,value in the first line, got ''");
   expect_refused("step,epoch,split,name,value\n1,2,train,loss\n",
-                 path + ":2: wanted step,epoch,split,name,value, got '1,2,train,loss'");
+                 path + ":2: expected step,epoch,split,name,value, got '1,2,train,loss'");
   expect_refused("step,epoch,split,name,value\n1,2,train,loss,3\none,2,train,loss,3\n",
-                 path + ":3 wants a whole number, got 'one'");
+                 path + ":3: expected a whole number, got 'one'");
 }
 
 }  // namespace

@@ -231,19 +231,19 @@ TEST(Plan, RefusesRowsAndDataThatDoNotFit) {
   for (const std::string word : {"7", "0", "0-1", "5-7", "4-2", "", "1-", "vit-b/12"})
     EXPECT_EQ(refusal({"mnist", Budget::desk, {"1", word}}),
               "rows: '" + word +
-                  "' is none of the 6 rows of mnist; wanted numbers such as 1,3-5, a model or a "
+                  "' is none of the 6 rows of mnist; expected numbers such as 1,3-5, a model or a "
                   "method");
   EXPECT_EQ(refusal({"minst", Budget::desk}), "unknown table 'minst'; did you mean 'mnist'?");
-  EXPECT_EQ(refusal({"gpt", Budget::desk}), "gpt wants text: --data tokens:DIR, got images");
+  EXPECT_EQ(refusal({"gpt", Budget::desk}), "gpt: expected text: --data tokens:DIR, got images");
   EXPECT_EQ(refusal({"mnist", Budget::desk}, {100, 10, 1, 0, {}, 256}),
-            "mnist wants images, got text");
+            "mnist: expected images, got text");
   EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0}, "images:flowers"}),
-            "mnist compares digits that stand still and move: --data wants digits, mnist:DIR or "
+            "mnist compares digits that stand still and move: expected --data digits, mnist:DIR or "
             "idx:DIR, got images:flowers");
 }
 
 TEST(Plan, RefusesSettingsThatWouldNotCount) {
-  EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0, 1, 0}}), "seeds: wanted each of them once");
+  EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0, 1, 0}}), "seeds: expected each of them once");
   EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0}, "", {{"epochs", "2"}, {"steps", "9"}}}),
             "--epochs and --steps do not go together; leave one of them out");
   EXPECT_EQ(refusal({"imagenet", Budget::desk, {}, {0}, "images:x", {{"placement", "fresh"}}}),

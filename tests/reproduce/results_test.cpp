@@ -122,7 +122,7 @@ TEST_F(CollectedResults, RefuseRowsThatDoNotGoTogether) {
   results.rows[1].figures.pop_back();
   EXPECT_THAT([&] { parse_results(to_json(results).dump(), "some.json"); },
               ::testing::ThrowsMessage<std::runtime_error>(
-                  HasSubstr("wanted runs and equally many figures in every row")));
+                  HasSubstr("expected runs and equally many figures in every row")));
 }
 
 TEST_F(CollectedResults, ReplaceTheSameRowsAndKeepTheOthers) {

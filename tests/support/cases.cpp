@@ -331,9 +331,9 @@ Config relation_config(Method method) {
 
 double error(const at::Tensor& a, const at::Tensor& b) {
   TORCH_CHECK(a.sizes() == b.sizes(), "error: shapes ", a.sizes(), " and ", b.sizes());
-  const auto wanted = b.to(at::kDouble);
-  const double difference = (a.to(at::kDouble) - wanted).abs().max().item<double>();
-  const double scale = std::max(1.0, wanted.abs().max().item<double>());
+  const auto expected = b.to(at::kDouble);
+  const double difference = (a.to(at::kDouble) - expected).abs().max().item<double>();
+  const double scale = std::max(1.0, expected.abs().max().item<double>());
   return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference / scale;
 }
 

@@ -60,12 +60,12 @@ int expect_directional_gradients(const Function& function, const Inputs& inputs,
   for (const auto& [input, gradient] : loss.gradients) {
     auto direction = normal(gradient.sizes(), random);
     direction /= direction.norm();
-    const double wanted = loss.derivative(inputs, input, direction);
+    const double expected = loss.derivative(inputs, input, direction);
     const double got = (gradient * direction).sum().item<double>();
     // A random direction meets |gradient| / sqrt(n) of the gradient on average.
     const double typical =
         gradient.norm().item<double>() / std::sqrt(static_cast<double>(gradient.numel()));
-    EXPECT_NEAR(got, wanted, kRelative * std::max(std::abs(got), typical) + kRounding / kStep)
+    EXPECT_NEAR(got, expected, kRelative * std::max(std::abs(got), typical) + kRounding / kStep)
         << "along a direction of " << input;
   }
   return static_cast<int>(loss.gradients.size());
@@ -78,15 +78,15 @@ int64_t expect_elementwise_gradients(const Function& function, const Inputs& inp
   const Loss loss(function, inputs, random);
   int64_t count = 0;
   for (const auto& [input, gradient] : loss.gradients) {
-    auto wanted = at::zeros_like(gradient, at::MemoryFormat::Contiguous);
-    auto flat = wanted.view(-1);
+    auto expected = at::zeros_like(gradient, at::MemoryFormat::Contiguous);
+    auto flat = expected.view(-1);
     for (int64_t e = 0; e < flat.numel(); ++e, ++count) {
-      auto direction = at::zeros_like(wanted);
+      auto direction = at::zeros_like(expected);
       direction.view(-1)[e] = 1;
       flat[e] = loss.derivative(inputs, input, direction);
     }
-    const double largest = wanted.abs().max().item<double>();
-    EXPECT_LE((gradient - wanted).abs().max().item<double>(),
+    const double largest = expected.abs().max().item<double>();
+    EXPECT_LE((gradient - expected).abs().max().item<double>(),
               kRelative * largest + kRounding / kStep)
         << input;
   }

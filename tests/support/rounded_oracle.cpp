@@ -124,11 +124,11 @@ at::Tensor encode(const at::Tensor& x, const at::Tensor& table, const std::vecto
   if (!x.defined()) return table.index_select(0, indices(slots)).unsqueeze(1);
   std::vector<std::pair<int64_t, int64_t>> distinct;
   for (size_t p = 0; p < slots.size(); ++p) distinct.emplace_back(slots[p], tokens[p]);
-  const auto wanted = distinct;
+  const auto expected = distinct;
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   std::vector<int64_t> places, of_slot;
-  for (const auto& pair : wanted)
+  for (const auto& pair : expected)
     places.push_back(std::lower_bound(distinct.begin(), distinct.end(), pair) - distinct.begin());
 
   const auto features = x.transpose(0, 1);  // [N,B,C]

@@ -89,7 +89,7 @@ WriteFault WriteFault::parse(const std::string& text) {
   const std::string number = colon == std::string::npos ? "" : text.substr(colon + 1);
   const bool counts = !number.empty() && number.size() < 10 &&
                       number.find_first_not_of("0123456789") == std::string::npos;
-  require(counts, "TRANSLUTION_WRITE_FAULT: wanted a fault and a call, such as enospc:7, got ",
+  require(counts, "TRANSLUTION_WRITE_FAULT: expected a fault and a call, such as enospc:7, got ",
           in_quotes(text));
   return {parse_name("fault", kFaults, text.substr(0, colon)), std::stoll(number)};
 }

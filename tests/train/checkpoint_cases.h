@@ -21,20 +21,20 @@ inline CheckpointContent content_of(int64_t step) {
           {{"epoch", step}, {"loss", 0.1 * value}, {"seed", 18446744073709551615u}}};
 }
 
-inline void expect_same_tensors(const NamedTensors& got, const NamedTensors& wanted) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (const auto& [name, tensor] : wanted) {
+inline void expect_same_tensors(const NamedTensors& got, const NamedTensors& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (const auto& [name, tensor] : expected) {
     ASSERT_EQ(got.count(name), 1u) << name;
     EXPECT_TRUE(torch::equal(got.at(name), tensor)) << name;
   }
 }
 
 inline void expect_content_of(int64_t step, const Checkpoint& checkpoint) {
-  const auto wanted = content_of(step);
+  const auto expected = content_of(step);
   EXPECT_EQ(checkpoint.step, step);
-  expect_same_tensors(checkpoint.content.model, wanted.model);
-  expect_same_tensors(checkpoint.content.optimizer, wanted.optimizer);
-  EXPECT_EQ(checkpoint.content.state, wanted.state);
+  expect_same_tensors(checkpoint.content.model, expected.model);
+  expect_same_tensors(checkpoint.content.optimizer, expected.optimizer);
+  EXPECT_EQ(checkpoint.content.state, expected.state);
 }
 
 /// Every file below the directory with its bytes.

@@ -46,11 +46,11 @@ TEST(Checkpoint, IsFoundByItsDirectoryItsLinkItsStoreOrItsRun) {
   expect_same_tensors(load_model(dir / "checkpoints/last/model.safetensors"), content_of(2).model);
 }
 
-TEST(Checkpoint, SaysWhatWasWantedWhereThereIsNone) {
+TEST(Checkpoint, SaysWhatWasExpectedWhereThereIsNone) {
   const TempDir dir;
   EXPECT_EQ(
       message_of([&] { load_checkpoint(dir.path()); }),
-      dir.path() + ": has no manifest.json; wanted a checkpoint, or a run with checkpoints/last");
+      dir.path() + ": has no manifest.json; expected a checkpoint, or a run with checkpoints/last");
   EXPECT_EQ(message_of([&] { load_model(dir / "none"); }),
             dir / "none" + ": cannot be opened: No such file or directory");
   std::filesystem::create_symlink("step-00000009", dir / "last");

@@ -47,7 +47,7 @@ TEST(Config, NamesWhatIsWrong) {
   EXPECT_EQ(message_of("foo = 1"),
             "run.toml: unknown setting 'foo'; `translution train --help` has all of them");
   EXPECT_EQ(message_of("[a]\nlr = 1\n[b]\nlr = 2\n"), "run.toml: lr is there more than once");
-  EXPECT_EQ(message_of("lr = [[1]]"), "run.toml: lr wants a plain list");
+  EXPECT_EQ(message_of("lr = [[1]]"), "run.toml: lr: expected a plain list");
   EXPECT_THAT(message_of("lr = 1\nbatch ="), testing::StartsWith("run.toml:2: "));
 }
 

@@ -25,16 +25,16 @@ Manifest a_manifest() {
 }
 
 TEST(Manifest, ComesBackTheSame) {
-  const auto wanted = a_manifest();
-  const auto got = parse_manifest(format_manifest(wanted));
-  EXPECT_EQ(got.step, wanted.step);
-  EXPECT_EQ(got.best, wanted.best);
-  EXPECT_EQ(got.model.bytes, wanted.model.bytes);
-  EXPECT_EQ(got.model.checksum, wanted.model.checksum);
-  EXPECT_EQ(got.optimizer.bytes, wanted.optimizer.bytes);
-  EXPECT_EQ(got.optimizer.checksum, wanted.optimizer.checksum);
-  EXPECT_EQ(got.state, wanted.state);
-  EXPECT_TRUE(nlohmann::json::parse(format_manifest(wanted)).contains("state"));
+  const auto expected = a_manifest();
+  const auto got = parse_manifest(format_manifest(expected));
+  EXPECT_EQ(got.step, expected.step);
+  EXPECT_EQ(got.best, expected.best);
+  EXPECT_EQ(got.model.bytes, expected.model.bytes);
+  EXPECT_EQ(got.model.checksum, expected.model.checksum);
+  EXPECT_EQ(got.optimizer.bytes, expected.optimizer.bytes);
+  EXPECT_EQ(got.optimizer.checksum, expected.optimizer.checksum);
+  EXPECT_EQ(got.state, expected.state);
+  EXPECT_TRUE(nlohmann::json::parse(format_manifest(expected)).contains("state"));
 }
 
 TEST(Manifest, BringsBackEveryBitOfNumbers) {
@@ -98,19 +98,19 @@ TEST(Manifest, LiesWithAFittingChecksumAreRefused) {
       {R"(","format":7})", "is no manifest"},
       {R"(","checksum":"twice"})", "has the key 'checksum' twice"},
       {with("2", "7", "0", good), "has version 2 of the format, this program reads 1"},
-      {with("1", "-7", "0", good), "step: wanted a whole number"},
-      {with("1", "7.5", "0", good), "step: wanted a whole number"},
-      {with("1", "9223372036854775808", "0", good), "step: wanted a whole number"},
-      {with("1", "7", "null", good), "bytes: wanted a whole number"},
-      {with("1", "7", "0", "\"abc\""), "wanted 32 hexadecimal digits as xxh3_128, got 'abc'"},
-      {with("1", "7", "0", "{}"), "wanted a string xxh3_128"},
+      {with("1", "-7", "0", good), "step: expected a whole number"},
+      {with("1", "7.5", "0", good), "step: expected a whole number"},
+      {with("1", "9223372036854775808", "0", good), "step: expected a whole number"},
+      {with("1", "7", "null", good), "bytes: expected a whole number"},
+      {with("1", "7", "0", "\"abc\""), "expected 32 hexadecimal digits as xxh3_128, got 'abc'"},
+      {with("1", "7", "0", "{}"), "expected a string xxh3_128"},
       {with("1", "7", "0", good + R"(,"xxh3_128":"")"), "has the key 'xxh3_128' twice"},
       {"\",\"x\":" + std::string(100000, '['), "nested more than 64 deep"},
       {with("1", "7", "1e999", good), "out of range"},
   };
-  for (const auto& [rest, wanted] : lies) {
+  for (const auto& [rest, expected] : lies) {
     const auto message = message_of([&, text = &rest] { parse_manifest(seal_manifest(*text)); });
-    EXPECT_THAT(message, HasSubstr(wanted));
+    EXPECT_THAT(message, HasSubstr(expected));
     EXPECT_THAT(message, Not(HasSubstr("\n")));
   }
 }

@@ -87,7 +87,7 @@ TEST(MetricsLog, RefusesNamesThatWouldBreakAFile) {
 }
 
 TEST(MetricsLog, OfAResumedRunEqualsTheUndisturbedOne) {
-  const Files wanted = undisturbed(23);
+  const Files expected = undisturbed(23);
   for (int64_t resumed_at = 0; resumed_at <= 17; ++resumed_at) {
     const TempDir directory;
     {
@@ -96,20 +96,20 @@ TEST(MetricsLog, OfAResumedRunEqualsTheUndisturbedOne) {
     }
     MetricsLog log(directory.path(), resumed_at);
     log_steps(log, resumed_at + 1, 23);
-    EXPECT_TRUE(Files(directory) == wanted) << "resumed at " << resumed_at;
+    EXPECT_TRUE(Files(directory) == expected) << "resumed at " << resumed_at;
   }
 }
 
 TEST(MetricsLog, CutsWhateverAKilledRunLeftBehind) {
-  const Files wanted = undisturbed(6), longer = undisturbed(9);
-  for (size_t size = wanted.jsonl.size(); size <= longer.jsonl.size(); ++size) {
+  const Files expected = undisturbed(6), longer = undisturbed(9);
+  for (size_t size = expected.jsonl.size(); size <= longer.jsonl.size(); ++size) {
     const TempDir directory;
     put_bytes(directory / "metrics.jsonl", longer.jsonl.substr(0, size));
     // The two files may have been left at different places.
     put_bytes(directory / "metrics.csv", longer.csv.substr(0, size % longer.csv.size()));
     put_bytes(directory / "metrics.jsonl.new", "half of an earlier cut");
     MetricsLog log(directory.path(), 6);
-    EXPECT_TRUE(Files(directory) == wanted) << size << " bytes";
+    EXPECT_TRUE(Files(directory) == expected) << size << " bytes";
   }
 }
 

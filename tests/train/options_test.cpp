@@ -39,12 +39,12 @@ TEST(TrainSettings, RefuseWhatMakesNoSense) {
     }
     return "";
   };
-  EXPECT_EQ(message("batch", "0"), "--batch wants 1 to 1099511627776, got 0");
-  EXPECT_EQ(message("lr", "fast"), "--lr wants a number, got 'fast'");
-  EXPECT_EQ(message("lr", "nan"), "--lr wants a number, got 'nan'");
-  EXPECT_EQ(message("accumulate", "300"), "accumulate wants at most the batch, 256, got 300");
-  EXPECT_EQ(message("min-lr", "1"), "min-lr wants at most lr, 0.001, got 1");
-  EXPECT_EQ(message("beta2", "1"), "beta2 wants less than 1, got 1");
+  EXPECT_EQ(message("batch", "0"), "--batch: expected 1 to 1099511627776, got 0");
+  EXPECT_EQ(message("lr", "fast"), "--lr: expected a number, got 'fast'");
+  EXPECT_EQ(message("lr", "nan"), "--lr: expected a number, got 'nan'");
+  EXPECT_EQ(message("accumulate", "300"), "accumulate: expected at most the batch, 256, got 300");
+  EXPECT_EQ(message("min-lr", "1"), "min-lr: expected at most lr, 0.001, got 1");
+  EXPECT_EQ(message("beta2", "1"), "beta2: expected less than 1, got 1");
   EXPECT_EQ(message("schedule", "cosin"), "unknown schedule 'cosin'; did you mean 'cosine'?");
 }
 

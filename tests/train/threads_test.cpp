@@ -94,10 +94,10 @@ Trained train(const ModelOptions& options, int threads, bool shares = false) {
   return trained;
 }
 
-void expect_same(const NamedTensors& got, const NamedTensors& wanted, const std::string& what) {
-  ASSERT_EQ(got.size(), wanted.size());
+void expect_same(const NamedTensors& got, const NamedTensors& expected, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size());
   for (const auto& [name, tensor] : got)
-    EXPECT_TRUE(same_bits(tensor, wanted.at(name))) << what << " " << name;
+    EXPECT_TRUE(same_bits(tensor, expected.at(name))) << what << " " << name;
 }
 
 class Threads : public ::testing::Test {

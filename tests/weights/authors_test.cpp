@@ -159,11 +159,11 @@ TEST(AuthorsModels, EveryNameHasAPlaceForEachParameterOfOurs) {
       const auto model = ModelOptions::named(name + size);
       const auto links = authors_links(model);
       EXPECT_EQ(count(links), model_cost(model).parameters);
-      std::vector<std::string> linked, wanted;
+      std::vector<std::string> linked, expected;
       for (const auto& link : links)
         linked.insert(linked.end(), link.ours.begin(), link.ours.end());
-      for (const auto& spec : model_parameters(model)) wanted.push_back(spec.name);
-      EXPECT_THAT(linked, ::testing::UnorderedElementsAreArray(wanted));
+      for (const auto& spec : model_parameters(model)) expected.push_back(spec.name);
+      EXPECT_THAT(linked, ::testing::UnorderedElementsAreArray(expected));
     }
 }
 

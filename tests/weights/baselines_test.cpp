@@ -196,7 +196,7 @@ TEST(Gpt2, WhatDoesNotFitIsNamed) {
       with("wte.weight", numbers({30, 100})),
       "model.safetensors: GPT-2 has heads of 64 channels; 100 channels do not split into such");
   EXPECT_THAT(with("h.1.ln_1.bias", numbers({64})),
-              HasSubstr("'h.1.ln_1.bias' is [64], wanted [128]"));
+              HasSubstr("'h.1.ln_1.bias' is [64], expected [128]"));
   EXPECT_THAT(with("score.weight", numbers({2, kBaselineDim})),
               HasSubstr("'score.weight' [2, 128] has no place in this model"));
   EXPECT_EQ(refusal([] { from_gpt2(random_timm(), "vit.safetensors"); }),

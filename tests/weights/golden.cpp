@@ -81,10 +81,10 @@ NamedTensors Ours::gradients() const {
   return tensors;
 }
 
-double relative_error(const at::Tensor& got, const at::Tensor& expected) {
-  const auto wanted = expected.to(at::kDouble);
-  const double scale = wanted.abs().max().item<double>();
-  const double difference = (got.to(at::kDouble) - wanted).abs().max().item<double>();
+double relative_error(const at::Tensor& got, const at::Tensor& reference) {
+  const auto expected = reference.to(at::kDouble);
+  const double scale = expected.abs().max().item<double>();
+  const double difference = (got.to(at::kDouble) - expected).abs().max().item<double>();
   return scale > 0 ? difference / scale : difference;
 }
 

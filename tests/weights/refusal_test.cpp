@@ -26,13 +26,15 @@ std::string refusal(const std::string& name,
 }
 
 TEST(WrongCheckpoint, AnotherGridIsNamed) {
-  EXPECT_EQ(refusal("layer2d_qkv", [](auto&, auto& o) { o["grid"] = "(4, 2)"; }),
-            "model.safetensors: 'to_q.unique_params' is [18, 9, 12], wanted [24, 9, 12] (a matrix "
-            "for each offset of a 4x2 grid, three for the class token); name the model whose "
-            "weights these are");
-  EXPECT_THAT(refusal("vit_former", [](auto&, auto& o) { o["image_size"] = "(6, 6)"; }),
-              HasSubstr("'pos_embedding' is [1, 7, 9], wanted [1, 10, 9] (a vector for each of 10 "
-                        "tokens)"));
+  EXPECT_EQ(
+      refusal("layer2d_qkv", [](auto&, auto& o) { o["grid"] = "(4, 2)"; }),
+      "model.safetensors: 'to_q.unique_params' is [18, 9, 12], expected [24, 9, 12] (a matrix "
+      "for each offset of a 4x2 grid, three for the class token); name the model whose "
+      "weights these are");
+  EXPECT_THAT(
+      refusal("vit_former", [](auto&, auto& o) { o["image_size"] = "(6, 6)"; }),
+      HasSubstr("'pos_embedding' is [1, 7, 9], expected [1, 10, 9] (a vector for each of 10 "
+                "tokens)"));
   EXPECT_THAT(
       refusal("vit_rope_former",
               [](auto& t, auto&) {
@@ -42,14 +44,14 @@ TEST(WrongCheckpoint, AnotherGridIsNamed) {
                 "grid, base 10000"));
   EXPECT_THAT(
       refusal("gpt_v", [](auto&, auto& o) { o["seq_len"] = "5"; }),
-      HasSubstr("is [1, 1, 4, 4], wanted [1, 1, 5, 5] (the mask of a causal sequence of 5)"));
+      HasSubstr("is [1, 1, 4, 4], expected [1, 1, 5, 5] (the mask of a causal sequence of 5)"));
 }
 
 TEST(WrongCheckpoint, OtherHeadsAreNamed) {
   EXPECT_THAT(refusal("vit_lor_qkv", [](auto&, auto& o) { o["heads"] = "2"; }),
-              HasSubstr("to_qkv.weight' is [72, 9], wanted [48, 9] (qkv of 2 heads of 8)"));
+              HasSubstr("to_qkv.weight' is [72, 9], expected [48, 9] (qkv of 2 heads of 8)"));
   EXPECT_THAT(refusal("vit_lor_qkv", [](auto&, auto& o) { o["relative_dim"] = "4"; }),
-              HasSubstr("to_q1.weight' is [6, 9], wanted [12, 9] (relative_dim 4 for each of 3 "
+              HasSubstr("to_q1.weight' is [6, 9], expected [12, 9] (relative_dim 4 for each of 3 "
                         "heads)"));
 }
 
@@ -78,11 +80,11 @@ TEST(WrongCheckpoint, OptionsThatTheirModulesDoNotHaveAreRefused) {
   EXPECT_EQ(refusal("vit_v", [](auto&, auto& o) { o["num_class"] = "5"; }),
             "authors' weights: a vit has no option 'num_class'; did you mean 'num_classes'?");
   EXPECT_THAT(refusal("layer2d_q", [](auto&, auto& o) { o["cls"] = "1"; }),
-              HasSubstr("cls wants True or False, got '1'"));
+              HasSubstr("cls: expected True or False, got '1'"));
   EXPECT_THAT(refusal("layer2d_q", [](auto&, auto& o) { o["cls"] = "False"; }),
               HasSubstr("their code has no tables without a class token's rows"));
   EXPECT_THAT(refusal("layer2d_q", [](auto&, auto& o) { o.erase("dim"); }),
-              HasSubstr("a layer wants dim"));
+              HasSubstr("a layer needs dim"));
   EXPECT_THROW(read_authors_module("lor_kvq", "layer", {{"dim", "4"}}), std::invalid_argument);
   EXPECT_THROW(read_authors_module("v", "vit3d", {}), std::invalid_argument);
   EXPECT_THROW(read_authors_module("v_tiny-64", "vit", {}), std::invalid_argument);

@@ -89,10 +89,10 @@ std::vector<Isa> available_isas() { return supported_isas(read_cpu_info()); }
 Isa chosen_isa() {
   static const Isa chosen = [] {
     const auto available = available_isas();
-    const char* wanted = std::getenv("TRANSLUTION_ISA");
-    if (wanted == nullptr || *wanted == '\0') return available.back();
-    const Isa isa = parse_name("TRANSLUTION_ISA", kIsas, wanted);
-    require(std::count(available.begin(), available.end(), isa) == 1, "TRANSLUTION_ISA=", wanted,
+    const char* requested = std::getenv("TRANSLUTION_ISA");
+    if (requested == nullptr || *requested == '\0') return available.back();
+    const Isa isa = parse_name("TRANSLUTION_ISA", kIsas, requested);
+    require(std::count(available.begin(), available.end(), isa) == 1, "TRANSLUTION_ISA=", requested,
             ": this processor has at most ", name_of(kIsas, available.back()));
     return isa;
   }();

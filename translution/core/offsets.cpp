@@ -95,8 +95,8 @@ std::vector<Offset> grid_positions(const std::vector<int64_t>& grid) {
 }  // namespace
 
 int64_t count_tokens(const OffsetOptions& options) {
-  require(!options.grid.empty(), "offsets: wanted a grid of one or more sides, got none");
-  require(options.radius >= 0, "offsets: wanted a radius of 0 or more, got ", options.radius);
+  require(!options.grid.empty(), "offsets: expected a grid of one or more sides, got none");
+  require(options.radius >= 0, "offsets: expected a radius of 0 or more, got ", options.radius);
   int64_t tokens = 1;
   for (const int64_t side : options.grid) {
     require(side > 0, "offsets: every side of a grid must be 1 or more, got ", times(options.grid));
@@ -141,7 +141,7 @@ OffsetTable::OffsetTable(const OffsetOptions& options)
     build_absolute();
   else
     build_relative();
-  runs_ = find_runs(slots_, mirror_);
+  spans_ = find_spans(slots_, mirror_);
 }
 
 void OffsetTable::build_relative() {
@@ -198,14 +198,14 @@ void OffsetTable::build_absolute() {
 
 OffsetTable OffsetTable::from_relation(const std::vector<int64_t>& slots, int64_t num_tokens,
                                        int64_t num_slots, std::vector<int64_t> mirror) {
-  require(num_tokens > 0 && num_tokens <= kMaxTokens, "relation: wanted 1 to ", kMaxTokens,
+  require(num_tokens > 0 && num_tokens <= kMaxTokens, "relation: expected 1 to ", kMaxTokens,
           " tokens, got ", num_tokens);
   require(static_cast<int64_t>(slots.size()) == num_tokens * num_tokens, "relation: ", num_tokens,
           " tokens need ", num_tokens * num_tokens, " entries, got ", slots.size());
-  require(num_slots > 0, "relation: wanted 1 or more slots, got ", num_slots);
+  require(num_slots > 0, "relation: expected 1 or more slots, got ", num_slots);
   for (size_t p = 0; p < slots.size(); ++p)
     require(slots[p] >= -1 && slots[p] < num_slots, "relation: the entry of pair (", p / num_tokens,
-            ", ", p % num_tokens, ") is ", slots[p], ", wanted -1 for no pair or 0 to ",
+            ", ", p % num_tokens, ") is ", slots[p], ", expected -1 for no pair or 0 to ",
             num_slots - 1);
   OffsetTable table;
   table.num_tokens_ = num_tokens;
@@ -229,15 +229,15 @@ OffsetTable OffsetTable::from_relation(const std::vector<int64_t>& slots, int64_
   require(static_cast<int64_t>(mirror.size()) == num_slots, "relation: mirror needs one entry for ",
           "each of the ", num_slots, " slots, got ", mirror.size());
   for (const int64_t key : mirror)
-    require(key >= 0 && key < num_slots, "relation: a mirror entry is ", key, ", wanted 0 to ",
+    require(key >= 0 && key < num_slots, "relation: a mirror entry is ", key, ", expected 0 to ",
             num_slots - 1);
   table.mirror_ = std::move(mirror);
-  table.runs_ = find_runs(table.slots_, table.mirror_);
+  table.spans_ = find_spans(table.slots_, table.mirror_);
   return table;
 }
 
-std::vector<PairRun> find_runs(const std::vector<int64_t>& slots,
-                               const std::vector<int64_t>& mirror) {
+std::vector<PairSpan> find_spans(const std::vector<int64_t>& slots,
+                                 const std::vector<int64_t>& mirror) {
   const auto N = std::llround(std::sqrt(static_cast<double>(slots.size())));
   std::vector<char> taken(N * N, 0);
   const auto free_length = [&](int64_t i, int64_t j, int64_t di, int64_t dj) {
@@ -247,32 +247,32 @@ std::vector<PairRun> find_runs(const std::vector<int64_t>& slots,
       ++length;
     return length;
   };
-  std::vector<PairRun> runs;
+  std::vector<PairSpan> spans;
   for (int64_t i = 0; i < N; ++i) {
     for (int64_t j = 0; j < N; ++j) {
       const int64_t slot = slots[i * N + j];
       if (slot < 0 || taken[i * N + j]) continue;
-      PairRun run{slot, mirror[slot], i, j, free_length(i, j, 1, 1), 1, 1};
+      PairSpan span{slot, mirror[slot], i, j, free_length(i, j, 1, 1), 1, 1};
       for (const auto& [di, dj] : {std::pair{0, 1}, std::pair{1, 0}}) {
         const int64_t length = free_length(i, j, di, dj);
-        if (length > run.length) run.length = length, run.di = di, run.dj = dj;
+        if (length > span.length) span.length = length, span.di = di, span.dj = dj;
       }
-      for (int64_t t = 0; t < run.length; ++t) taken[(i + t * run.di) * N + j + t * run.dj] = 1;
-      runs.push_back(run);
+      for (int64_t t = 0; t < span.length; ++t) taken[(i + t * span.di) * N + j + t * span.dj] = 1;
+      spans.push_back(span);
     }
   }
-  std::stable_sort(runs.begin(), runs.end(),
-                   [](const PairRun& a, const PairRun& b) { return a.slot < b.slot; });
-  return runs;
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const PairSpan& a, const PairSpan& b) { return a.slot < b.slot; });
+  return spans;
 }
 
 int64_t OffsetTable::num_pairs() const {
-  return std::accumulate(runs_.begin(), runs_.end(), int64_t{0},
-                         [](int64_t sum, const PairRun& run) { return sum + run.length; });
+  return std::accumulate(spans_.begin(), spans_.end(), int64_t{0},
+                         [](int64_t sum, const PairSpan& span) { return sum + span.length; });
 }
 
 std::optional<std::vector<int64_t>> OffsetTable::offset(int64_t slot) const {
-  require(slot >= 0 && slot < num_slots(), "offsets: wanted a slot from 0 to ", num_slots() - 1,
+  require(slot >= 0 && slot < num_slots(), "offsets: expected a slot from 0 to ", num_slots() - 1,
           ", got ", slot);
   if (slot >= static_cast<int64_t>(offsets_.size())) return std::nullopt;
   return offsets_[slot];
@@ -292,35 +292,35 @@ std::string OffsetTable::slot_name(int64_t slot) const {
   return join("slot ", slot);
 }
 
-std::vector<PairRun> select_rows(const std::vector<PairRun>& runs,
-                                 const std::vector<int64_t>& rows) {
+std::vector<PairSpan> select_rows(const std::vector<PairSpan>& spans,
+                                  const std::vector<int64_t>& rows) {
   std::map<int64_t, std::vector<int64_t>> places;  // a token may be asked for more than once
   for (size_t place = 0; place < rows.size(); ++place)
     places[rows[place]].push_back(static_cast<int64_t>(place));
-  std::vector<PairRun> selected;
-  for (const PairRun& run : runs) {
-    if (run.di == 0) {
-      const auto found = places.find(run.i);
+  std::vector<PairSpan> selected;
+  for (const PairSpan& span : spans) {
+    if (span.di == 0) {
+      const auto found = places.find(span.i);
       if (found == places.end()) continue;
       for (const int64_t place : found->second) {
-        selected.push_back(run);
+        selected.push_back(span);
         selected.back().i = place;
       }
       continue;
     }
     const size_t first_of_run = selected.size();
-    for (int64_t t = 0; t < run.length; ++t) {
-      const auto found = places.find(run.i + t);
+    for (int64_t t = 0; t < span.length; ++t) {
+      const auto found = places.find(span.i + t);
       if (found == places.end()) continue;
       for (const int64_t place : found->second) {
-        const int64_t j = run.j + t * run.dj;
+        const int64_t j = span.j + t * span.dj;
         const bool extends = selected.size() > first_of_run &&
                              selected.back().i + selected.back().length == place &&
-                             selected.back().j + selected.back().length * run.dj == j;
+                             selected.back().j + selected.back().length * span.dj == j;
         if (extends)
           ++selected.back().length;
         else
-          selected.push_back({run.slot, run.key_slot, place, j, 1, 1, run.dj});
+          selected.push_back({span.slot, span.key_slot, place, j, 1, 1, span.dj});
       }
     }
   }

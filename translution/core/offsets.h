@@ -9,17 +9,17 @@
 
 namespace translution {
 
-/// Pairs (i + t*di, j + t*dj), t < length, that share one weight row. Grid offsets give runs with
-/// di = dj = 1: consecutive queries meet consecutive keys, so in token-major features one run is
+/// Pairs (i + t*di, j + t*dj), t < length, that share one weight row. Grid offsets give spans with
+/// di = dj = 1: consecutive queries meet consecutive keys, so in token-major features one span is
 /// one matrix product. A class token gives fans: one side stands still (di = 0 or dj = 0).
-struct PairRun {
+struct PairSpan {
   int64_t slot;      ///< row of the query and value tables
   int64_t key_slot;  ///< row of the key table
   int64_t i, j;      ///< first pair: i gathers from j
   int64_t length;
   int64_t di, dj;  ///< (1,1), (0,1) or (1,0)
 
-  bool operator==(const PairRun& o) const {
+  bool operator==(const PairSpan& o) const {
     return slot == o.slot && key_slot == o.key_slot && i == o.i && j == o.j && length == o.length &&
            di == o.di && dj == o.dj;
   }
@@ -78,8 +78,8 @@ class TRANSLUTION_API OffsetTable {
   }
   const std::vector<int64_t>& mirror() const { return mirror_; }
 
-  /// Each pair exactly once, sorted by slot; within a slot, long runs as they occur in the grid.
-  const std::vector<PairRun>& runs() const { return runs_; }
+  /// Each pair exactly once, sorted by slot; within a slot, long spans as they occur in the grid.
+  const std::vector<PairSpan>& spans() const { return spans_; }
 
   /// The offset a relative slot stands for (its bucket under sharing); nothing for the class
   /// token's slots, absolute tables and relations.
@@ -100,7 +100,7 @@ class TRANSLUTION_API OffsetTable {
   std::vector<int64_t> slots_;
   std::vector<int64_t> mirror_;
   std::vector<std::vector<int64_t>> offsets_;  // of the grid slots, in slot order
-  std::vector<PairRun> runs_;
+  std::vector<PairSpan> spans_;
 };
 
 /// How many slots `OffsetTable(options)` has, without building it: also for grids whose pairs
@@ -111,11 +111,11 @@ TRANSLUTION_API int64_t count_tokens(const OffsetOptions& options);
 /// Pairs (i, j) that such a table covers.
 TRANSLUTION_API int64_t count_pairs(const OffsetOptions& options);
 
-/// The runs of a square matrix of slots, row by row; -1 for no pair. `mirror` has the key slots.
-TRANSLUTION_API std::vector<PairRun> find_runs(const std::vector<int64_t>& slots,
-                                               const std::vector<int64_t>& mirror);
-/// The runs of the given query rows; in the result `i` is the place in `rows`.
-TRANSLUTION_API std::vector<PairRun> select_rows(const std::vector<PairRun>& runs,
-                                                 const std::vector<int64_t>& rows);
+/// The spans of a square matrix of slots, row by row; -1 for no pair. `mirror` has the key slots.
+TRANSLUTION_API std::vector<PairSpan> find_spans(const std::vector<int64_t>& slots,
+                                                 const std::vector<int64_t>& mirror);
+/// The spans of the given query rows; in the result `i` is the place in `rows`.
+TRANSLUTION_API std::vector<PairSpan> select_rows(const std::vector<PairSpan>& spans,
+                                                  const std::vector<int64_t>& rows);
 
 }  // namespace translution

@@ -223,12 +223,12 @@ Pairs::Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool ca
     require(name_.tokens == 0 || name_.tokens == tokens_, "pairs: the grid ", times(grid), " has ",
             tokens_, " tokens, got ", name_.tokens);
     matrix = slots_among(*offsets_, places);
-    runs_ = grid.empty() ? offsets_->runs() : find_runs(matrix, offsets_->mirror());
+    spans_ = grid.empty() ? offsets_->spans() : find_spans(matrix, offsets_->mirror());
   }
   require(tokens_ > 0, "pairs: ", in_quotes(name_.text),
           " fits any number of tokens; say how many, 1 or more");
   check_rows(name_.rows, tokens_);
-  if (!name_.rows.empty()) runs_ = select_rows(runs_, name_.rows);
+  if (!name_.rows.empty()) spans_ = select_rows(spans_, name_.rows);
   const auto rows = name_.rows.empty() ? all_of(tokens_) : name_.rows;
   queries_ = static_cast<int64_t>(rows.size());
   for (const int64_t i : rows)
@@ -244,7 +244,7 @@ Pairs::Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool ca
 std::shared_ptr<const Pairs> find_pairs(const PairsName& name) {
   static Recent<PairsName, Pairs> known(kMostBytes, [](const Pairs& pairs) {
     return 5 * pairs.queries() * pairs.tokens() +
-           static_cast<int64_t>(sizeof(PairRun) * pairs.runs().size());
+           static_cast<int64_t>(sizeof(PairSpan) * pairs.spans().size());
   });
   return known.get(name, [&] {
     const auto meaning = meaning_of(name.text);

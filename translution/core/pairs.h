@@ -58,7 +58,7 @@ class TRANSLUTION_API Pairs {
   bool all_open() const { return all_open_; }
   bool all_have_slots() const { return all_have_slots_; }
   /// Each pair that has a slot, once, sorted by slot; `i` counts the queries.
-  const std::vector<PairRun>& runs() const { return runs_; }
+  const std::vector<PairSpan>& spans() const { return spans_; }
 
   /// What others derive from the pairs and two sizes; made once, the last few are kept.
   template <typename T, typename Make>
@@ -80,7 +80,7 @@ class TRANSLUTION_API Pairs {
   std::vector<int32_t> slots_;
   std::vector<char> open_;
   bool all_open_ = true, all_have_slots_ = true;
-  std::vector<PairRun> runs_;
+  std::vector<PairSpan> spans_;
   mutable Recent<std::tuple<std::type_index, int64_t, int64_t>, Derived> derived_{16};
 };
 

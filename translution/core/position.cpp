@@ -36,23 +36,23 @@ OffsetOptions Position::offsets(const std::vector<int64_t>& grid, bool cls, bool
 }
 
 void Position::check() const {
-  require(relative_dim >= 0, "relative_dim: wanted 0 or more channels per head, got ",
+  require(relative_dim >= 0, "relative_dim: expected 0 or more channels per head, got ",
           relative_dim);
   require(relative_dim_out >= 0,
           "relative_dim_out: expected 0, for relative_dim, or more channels ", "per head, got ",
           relative_dim_out);
-  require(radius >= 0, "radius: wanted 0 or more, got ", radius);
+  require(radius >= 0, "radius: expected 0 or more, got ", radius);
   require(kernel_size > 0 && kernel_size % 2 == 1,
-          "convolution: wanted an odd kernel_size of 1 or more, got ", kernel_size);
+          "convolution: expected an odd kernel_size of 1 or more, got ", kernel_size);
   require(sharing != Sharing::window || method == Method::convolution,
-          "sharing: a window leaves pairs out and is for convolution; wanted none, direction or "
+          "sharing: a window leaves pairs out and is for convolution; expected none, direction or "
           "logarithmic");
   require(encoding == Encoding::relative || sharing == Sharing::none,
           "encoding: an absolute table has one slot per token pair and shares none; leave sharing "
           "at none");
   if (method == Method::alpha_translution)
     require(shared_qkv || relative_dim > 0,
-            "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; wanted one of "
+            "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; expected one of "
             "the two");
   if (method == Method::alpha_translution)
     require(relative_dim_out == 0 || relative_dim > 0, "relative_dim_out: expected 0 where ",
@@ -63,14 +63,15 @@ void Position::check() const {
     const bool relative_scores =
         (method == Method::translution && (roles.q || roles.k)) || method == Method::convolution;
     require(!relative_scores, "rotary: ", name_of(kMethods, method), " with roles ", roles.str(),
-            " has no shared queries and keys to rotate; wanted roles v or none");
+            " has no shared queries and keys to rotate; expected roles v or none");
     require(method != Method::alpha_translution || shared_qkv,
             "rotary: alpha_translution without shared_qkv has no shared queries and keys to "
             "rotate; set shared_qkv or leave rotary off");
   }
   if (method == Method::gated_position)
-    require(encoding == Encoding::relative && sharing == Sharing::none,
-            "gated_position: its features are offsets; wanted encoding relative and sharing none");
+    require(
+        encoding == Encoding::relative && sharing == Sharing::none,
+        "gated_position: its features are offsets; expected encoding relative and sharing none");
 }
 
 }  // namespace translution

@@ -9,13 +9,13 @@ using namespace detail;
 Roles Roles::parse(const std::string& text) {
   Roles roles{false, false, false};
   if (text == "none") return roles;
-  require(!text.empty(), "roles: wanted some of q, k and v, or 'none', got an empty string");
+  require(!text.empty(), "roles: expected some of q, k and v, or 'none', got an empty string");
   for (const char letter : text) {
     bool* role = letter == 'q'   ? &roles.q
                  : letter == 'k' ? &roles.k
                  : letter == 'v' ? &roles.v
                                  : nullptr;
-    require(role != nullptr, "roles: wanted some of q, k and v, or 'none', got '", text, "'");
+    require(role != nullptr, "roles: expected some of q, k and v, or 'none', got '", text, "'");
     require(!*role, "roles: '", letter, "' stands twice in '", text, "'");
     *role = true;
   }

@@ -43,20 +43,21 @@ std::optional<std::vector<int64_t>> to_numbers(const std::string& text) {
 
 int64_t SettingValue::number() const {
   const auto number = to_number<int64_t>(text);
-  require(number.has_value(), name, " wants a whole number, got '", text, "'");
+  require(number.has_value(), name, ": expected a whole number, got '", text, "'");
   return *number;
 }
 
 int64_t SettingValue::number(int64_t least, int64_t most) const {
   const int64_t value = number();
-  require(least <= value && value <= most, name, " wants ", least, " to ", most, ", got ", value);
+  require(least <= value && value <= most, name, ": expected ", least, " to ", most, ", got ",
+          value);
   return value;
 }
 
 double SettingValue::real(double least, double most) const {
   const auto number = to_number<double>(text);
-  require(number && std::isfinite(*number), name, " wants a number, got '", text, "'");
-  require(least <= *number && *number <= most, name, " wants ", least, " to ", most, ", got ",
+  require(number && std::isfinite(*number), name, ": expected a number, got '", text, "'");
+  require(least <= *number && *number <= most, name, ": expected ", least, " to ", most, ", got ",
           text);
   return *number;
 }
@@ -65,13 +66,14 @@ bool SettingValue::on() const { return parse_name((name + " value").c_str(), kSw
 
 std::vector<int64_t> SettingValue::sides() const {
   const auto sides = to_numbers(text);
-  require(sides && sides->size() <= 2, name, " wants pixels such as 84 or 84x60, got '", text, "'");
+  require(sides && sides->size() <= 2, name, ": expected pixels such as 84 or 84x60, got '", text,
+          "'");
   return {sides->front(), sides->back()};
 }
 
 std::vector<int64_t> SettingValue::grid() const {
   const auto sides = to_numbers(text);
-  require(sides.has_value(), name, " wants sides such as 160, 7x7 or 4x7x7, got '", text, "'");
+  require(sides.has_value(), name, ": expected sides such as 160, 7x7 or 4x7x7, got '", text, "'");
   return *sides;
 }
 
@@ -140,8 +142,8 @@ Kind<std::vector<int64_t>> grid() {
           times<std::vector<int64_t>>};
 }
 
-Kind<std::string> any_text(const char* wants) {
-  return {FieldType::word, wants, [](const SettingValue& value) { return value.text; },
+Kind<std::string> any_text(const char* placeholder) {
+  return {FieldType::word, placeholder, [](const SettingValue& value) { return value.text; },
           [](const std::string& text) { return text; }};
 }
 

@@ -58,7 +58,7 @@ namespace fields {
 template <typename T>
 struct Kind {
   FieldType type;
-  std::string wants;  ///< for the help: "N", "on|off"
+  std::string placeholder;  ///< for the help: "N", "on|off"
   std::function<T(const SettingValue&)> read;
   std::function<std::string(const T&)> text;  ///< empty: unset
   std::vector<std::string> names = {};        ///< of a choice
@@ -80,7 +80,7 @@ TRANSLUTION_API Kind<bool> on_off();
 TRANSLUTION_API Kind<Roles> roles();
 TRANSLUTION_API Kind<std::vector<int64_t>> sides();  ///< two sides, in pixels
 TRANSLUTION_API Kind<std::vector<int64_t>> grid();   ///< any number of sides
-TRANSLUTION_API Kind<std::string> any_text(const char* wants);
+TRANSLUTION_API Kind<std::string> any_text(const char* placeholder);
 
 /// One of the names of a table, of which users see the first `listed`.
 template <typename Choice, size_t count>
@@ -99,7 +99,7 @@ Kind<Choice> one_of(const Named<Choice> (&table)[count], size_t listed = count) 
 template <typename T>
 Kind<std::optional<T>> unset_or(const char* unset, Kind<T> kind) {
   return {kind.type,
-          kind.wants,
+          kind.placeholder,
           [read = kind.read](const SettingValue& value) { return std::optional<T>(read(value)); },
           [text = kind.text](const std::optional<T>& value) {
             return value ? text(*value) : std::string();
@@ -117,7 +117,7 @@ Kind<std::optional<T>> unset_or(const char* unset, Kind<T> kind) {
 struct SettingInfo {
   std::string name;  ///< "image-size": an option has "--" in front, a file has it as it is
   FieldType type;
-  std::string wants, help;
+  std::string placeholder, help;
   std::vector<std::string> names = {};  ///< as in fields::Kind
   size_t listed = 0;
   std::string unset = {};
@@ -138,7 +138,7 @@ struct Setting : SettingInfo {
   /// `field`: a pointer to the member, or a function from the options to it.
   template <typename T, typename Field>
   Setting(const char* name, Field field, const fields::Kind<T>& kind, const char* help)
-      : SettingInfo{name, kind.type, kind.wants, help, kind.names, kind.listed, kind.unset},
+      : SettingInfo{name, kind.type, kind.placeholder, help, kind.names, kind.listed, kind.unset},
         set([=](Options& o, const SettingValue& value) {
           std::invoke(field, o) = kind.read(value);
         }),

@@ -27,7 +27,7 @@ BatchOrderOptions evaluation_order(int64_t batch) {
 BatchOrder::BatchOrder(int64_t size, const BatchOrderOptions& options)
     : size_(size), options_(options), epoch_(options.epoch), index_(options.index) {
   require(size >= 1, "loader: the data set is empty");
-  require(options.batch >= 1, "loader: wanted at least 1 sample per batch, got ", options.batch);
+  require(options.batch >= 1, "loader: expected at least 1 sample per batch, got ", options.batch);
   batch_ = std::min(options.batch, size);
   batches_ = options.once ? (size + batch_ - 1) / batch_ : size / batch_;
   require(epoch_ >= 0 && 0 <= index_ && index_ <= batches_, "loader: cannot begin at batch ",

@@ -17,7 +17,7 @@ constexpr int32_t kNone = -1;
 
 void BpeMerger::append(std::string_view word, std::vector<int32_t>& tokens) {
   require(word.size() < std::numeric_limits<int32_t>::max(),
-          "tokenizer: wanted words of less than 2 GiB, got ", word.size(), " bytes");
+          "tokenizer: expected words of less than 2 GiB, got ", word.size(), " bytes");
   start(word);
   while (!heap_.empty()) join_all_of_lowest_rank();
   const auto count = static_cast<int32_t>(pieces_.size());

@@ -37,7 +37,7 @@ std::optional<std::string> to_bytes(std::string_view text) {
   std::string bytes;
   for (size_t i = 0; i < text.size(); ++i) {
     size_t character = static_cast<unsigned char>(text[i]);
-    if (character >= 0x80) {  // wanted: two bytes of UTF-8
+    if (character >= 0x80) {  // expected: two bytes of UTF-8
       const size_t second = ++i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
       if (character < 0xc2 || character > 0xdf || second >> 6 != 2) return std::nullopt;
       character = (character & 0x1f) << 6 | (second & 0x3f);
@@ -88,14 +88,14 @@ class EncoderReader : public Json::json_sax_t {
   }
   bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
     throw std::runtime_error(join(path_, ": is no JSON from byte ", position,
-                                  " on; wanted an object of tokens and their numbers"));
+                                  " on; expected an object of tokens and their numbers"));
   }
 
  private:
   template <typename What>
   bool refuse(const What& what) const {
     throw std::runtime_error(
-        join(path_, ": wanted an object of tokens and their numbers from 0 to ", kMostTokens - 1,
+        join(path_, ": expected an object of tokens and their numbers from 0 to ", kMostTokens - 1,
              ", got ", what, " behind ", numbers.size(), " tokens"));
   }
 
@@ -107,7 +107,7 @@ class EncoderReader : public Json::json_sax_t {
 std::vector<std::string> by_number(const Numbers& numbers, const std::string& path) {
   std::vector<std::string> tokens(numbers.size());
   for (const auto& [bytes, number] : numbers) {
-    ensure(static_cast<size_t>(number) < tokens.size(), path, ": wanted numbers from 0 to ",
+    ensure(static_cast<size_t>(number) < tokens.size(), path, ": expected numbers from 0 to ",
            tokens.size() - 1, " for ", tokens.size(), " tokens, got ", number);
     ensure(tokens[number].empty(), path, ": two tokens have number ", number);
     tokens[number] = bytes;
@@ -129,7 +129,7 @@ void add_merge(std::string_view line, const Numbers& numbers, const std::string&
   const auto left = to_bytes(line.substr(0, space));
   const auto right = to_bytes(line.substr(std::min(space + 1, line.size())));
   ensure(left && right && !left->empty() && !right->empty(), where,
-         ": wanted two tokens with a space between them");
+         ": expected two tokens with a space between them");
   auto& merges = vocabulary.merges;
   const auto pair =
       BpeVocabulary::pair_key(number_of(numbers, *left, where), number_of(numbers, *right, where));
@@ -140,13 +140,13 @@ void add_merge(std::string_view line, const Numbers& numbers, const std::string&
 
 void add_merges(std::string_view text, const Numbers& numbers, const std::string& path,
                 BpeVocabulary& vocabulary) {
-  ensure(text.substr(0, 8) == "#version", path, ": wanted a first line with #version");
+  ensure(text.substr(0, 8) == "#version", path, ": expected a first line with #version");
   ensure(text.back() == '\n', path, ": does not end with a line break; is it cut off?");
   int64_t number = 2;
   for (size_t begin = text.find('\n') + 1; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
     add_merge(text.substr(begin, end - begin), numbers, join(path, ":", number), vocabulary);
-    ensure(vocabulary.merges.size() <= kMostMerges, path, ": wanted at most ", kMostMerges,
+    ensure(vocabulary.merges.size() <= kMostMerges, path, ": expected at most ", kMostMerges,
            " merges");
     begin = end + 1;
   }

@@ -26,11 +26,11 @@ CanvasDataset::CanvasDataset(LabelledImages images, const CanvasOptions& options
     : images_{images.pixels.contiguous(), images.labels.contiguous()}, options_(options) {
   const auto sizes = images_.pixels.sizes();
   require(sizes.size() == 3 && images_.pixels.scalar_type() == torch::kUInt8,
-          "canvas: wanted uint8 images [n,rows,cols], got ", images_.pixels.scalar_type(), " ",
+          "canvas: expected uint8 images [n,rows,cols], got ", images_.pixels.scalar_type(), " ",
           sizes);
   require(images_.labels.dim() == 1 && images_.labels.size(0) == sizes[0] &&
               images_.labels.scalar_type() == torch::kInt64,
-          "canvas: wanted ", sizes[0], " int64 labels, got ", images_.labels.scalar_type(), " ",
+          "canvas: expected ", sizes[0], " int64 labels, got ", images_.labels.scalar_type(), " ",
           images_.labels.sizes());
   require(options.rows >= sizes[1] && options.cols >= sizes[2], "canvas: ", options.rows, "x",
           options.cols, " is too small for images of ", sizes[1], "x", sizes[2]);

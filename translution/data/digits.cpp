@@ -179,7 +179,7 @@ void expose(const Ink& ink, Random& random, uint8_t* pixels) {
 }  // namespace
 
 void draw_digit(int label, Random& random, uint8_t* pixels) {
-  require(0 <= label && label < 10, "draw_digit: wanted a digit from 0 to 9, got ", label);
+  require(0 <= label && label < 10, "draw_digit: expected a digit from 0 to 9, got ", label);
   const auto& shapes = digit_shapes(label);
   auto curves = write_shape(shapes[random.below(static_cast<int64_t>(shapes.size()))], random);
   const Pen pen(random);

@@ -37,11 +37,11 @@ size_t Gunzip::read(uint8_t* to, size_t count) {
   size_t done = 0;
   while (done < count && !ended_) {
     feed();
-    const size_t wanted = std::min(count - done, kMostAtOnce);
+    const size_t amount = std::min(count - done, kMostAtOnce);
     stream_.next_out = to + done;
-    stream_.avail_out = static_cast<uInt>(wanted);
+    stream_.avail_out = static_cast<uInt>(amount);
     const int result = inflate(&stream_, Z_NO_FLUSH);
-    done += wanted - stream_.avail_out;
+    done += amount - stream_.avail_out;
     ended_ = result == Z_STREAM_END;
     const bool starved = result == Z_BUF_ERROR;
     ensure(!starved, name_, ": the gzip data is cut off; get the file again");

@@ -36,11 +36,11 @@ int64_t read_size(std::string_view bytes, size_t at) {
 Header parse_header(std::string_view bytes, const std::string& name) {
   ensure(bytes.size() >= 4, name, ": is too short for an IDX file: ", bytes.size(), " bytes");
   const auto byte = [&](size_t i) { return static_cast<int>(static_cast<uint8_t>(bytes[i])); };
-  ensure(byte(0) == 0 && byte(1) == 0, name, ": is no IDX file: wanted 0 0 at the start, got ",
+  ensure(byte(0) == 0 && byte(1) == 0, name, ": is no IDX file: expected 0 0 at the start, got ",
          byte(0), " ", byte(1));
-  ensure(byte(2) == 8, name, ": wanted IDX of unsigned bytes (type 8), got type ", byte(2));
+  ensure(byte(2) == 8, name, ": expected IDX of unsigned bytes (type 8), got type ", byte(2));
   const size_t sizes = byte(3);
-  ensure(1 <= sizes && sizes <= kMostSizes, name, ": wanted 1 to ", kMostSizes,
+  ensure(1 <= sizes && sizes <= kMostSizes, name, ": expected 1 to ", kMostSizes,
          " dimensions, the IDX header says ", sizes);
   Header header{{}, 4 + 4 * sizes, 1};
   ensure(bytes.size() >= header.length, name, ": the IDX header is cut off");
@@ -58,7 +58,7 @@ Header parse_header(std::string_view bytes, const std::string& name) {
 IdxArray parse_plain(std::string_view bytes, const std::string& name) {
   Header header = parse_header(bytes, name);
   const auto values = bytes.substr(header.length);
-  ensure(static_cast<int64_t>(values.size()) == header.count, name, ": wanted ", header.count,
+  ensure(static_cast<int64_t>(values.size()) == header.count, name, ": expected ", header.count,
          " bytes (", times(header.sizes), ") behind the IDX header, got ", values.size());
   return {std::move(header.sizes), {values.begin(), values.end()}};
 }
@@ -76,7 +76,7 @@ IdxArray parse_gzip(std::string_view bytes, const std::string& name) {
   const size_t early = std::min<size_t>(got - header.length, values.size());
   std::copy_n(start + header.length, early, values.begin());
   const size_t held = early + content.read(values.data() + early, values.size() - early);
-  ensure(held == values.size(), name, ": wanted ", values.size(), " bytes (", times(header.sizes),
+  ensure(held == values.size(), name, ": expected ", values.size(), " bytes (", times(header.sizes),
          ") behind the IDX header, got ", held);
   ensure(header.length + early == got && content.at_end(), name, ": holds more than the ",
          values.size(), " bytes (", times(header.sizes), ") that its IDX header announces");

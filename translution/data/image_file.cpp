@@ -39,9 +39,9 @@ bool starts_with(std::string_view bytes, std::string_view start) {
 
 ImageSize checked_size(int64_t rows, int64_t cols, size_t bytes, const std::string& name) {
   ensure(rows > 0 && cols > 0 && rows <= kMostSide && cols <= kMostSide, name,
-         ": says that it has ", rows, "x", cols, " pixels, wanted sides from 1 to ", kMostSide);
+         ": says that it has ", rows, "x", cols, " pixels, expected sides from 1 to ", kMostSide);
   const int64_t pixels = rows * cols;
-  ensure(pixels <= kMostPixels, name, ": has ", rows, "x", cols, " pixels, wanted at most ",
+  ensure(pixels <= kMostPixels, name, ": has ", rows, "x", cols, " pixels, expected at most ",
          kMostPixels);
   ensure(pixels <= std::max(kPixelsOfAnyFile, kPixelsPerByte * static_cast<int64_t>(bytes)), name,
          ": says that it has ", rows, "x", cols, " pixels, too many for ", bytes, " bytes");
@@ -83,7 +83,7 @@ class JpegReader {
   ImageSize read_header();
   /// The TIFF structure; empty where there is none. Until `read`.
   std::string_view exif() const;
-  void read(int divisor, const Box& wanted, ImagePart& part);
+  void read(int divisor, const Box& box, ImagePart& part);
 
  private:
   static JpegReader& of(j_common_ptr info) { return *static_cast<JpegReader*>(info->client_data); }
@@ -179,12 +179,12 @@ std::string_view JpegReader::exif() const {
   return {};
 }
 
-void JpegReader::read(int divisor, const Box& wanted, ImagePart& part) {
+void JpegReader::read(int divisor, const Box& box, ImagePart& part) {
   attempt([=] { start(divisor); });
   const int height = info_.output_height, width = info_.output_width;
   part.whole = {height, width};
-  Span rows = touched(wanted.top, wanted.rows, info_.image_height, height);
-  Span cols = touched(wanted.left, wanted.cols, info_.image_width, width);
+  Span rows = touched(box.top, box.rows, info_.image_height, height);
+  Span cols = touched(box.left, box.cols, info_.image_width, width);
   attempt([this, &rows, &cols] { crop(&rows, &cols); });
   part.top = rows.begin, part.left = cols.begin;
   resize(part.image, {rows.end - rows.begin, cols.end - cols.begin});
@@ -259,11 +259,11 @@ ImageSize jpeg_size(std::string_view bytes, const std::string& name) {
 }
 
 void decode_jpeg(std::string_view bytes, const std::string& name, const ImageSize& at_least,
-                 const Box& wanted, ImagePart& part) {
+                 const Box& box, ImagePart& part) {
   JpegReader reader(bytes, name);
   const ImageSize full = reader.read_header();
   const Orientation orientation = orientation_of(reader.exif());
-  reader.read(divisor_for(full, orientation.size(at_least)), orientation.stored_box(wanted, full),
+  reader.read(divisor_for(full, orientation.size(at_least)), orientation.stored_box(box, full),
               part);
   orientation.apply(part);
 }
@@ -367,9 +367,9 @@ ImageSize image_size(std::string_view bytes, const std::string& name) {
 }
 
 void decode_part(std::string_view bytes, const std::string& name, ImageSize at_least,
-                 const Box& wanted, ImagePart& part) {
+                 const Box& box, ImagePart& part) {
   if (starts_with(bytes, kJpegStart))
-    decode_jpeg(bytes, name, at_least, wanted, part);
+    decode_jpeg(bytes, name, at_least, box, part);
   else if (starts_with(bytes, kPngStart))
     decode_png(bytes, name, part);
   else

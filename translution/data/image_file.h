@@ -39,11 +39,11 @@ constexpr ImageSize kFullSize{std::numeric_limits<int>::max(), std::numeric_limi
 RgbImage decode_image(std::string_view bytes, const std::string& name,
                       ImageSize at_least = kFullSize);
 
-/// The same of the pixels that `wanted` touches, a box in the picture at its full size. They are
+/// The same of the pixels that `box` touches, a box in the picture at its full size. They are
 /// exactly those of the whole picture; more may come around them, which need not be. All bytes are
 /// read, so that damage is found outside the box too. The memory of `part` serves again.
 void decode_part(std::string_view bytes, const std::string& name, ImageSize at_least,
-                 const Box& wanted, ImagePart& part);
+                 const Box& box, ImagePart& part);
 
 RgbImage read_image(const std::string& path);
 

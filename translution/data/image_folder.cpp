@@ -29,14 +29,14 @@ bool is_image_name(const fs::path& name) {
 }
 
 // Names in a folder, sorted by their bytes; hidden ones left out.
-template <typename Wanted>
-std::vector<std::string> names_in(const std::string& folder, Wanted wanted) {
+template <typename Filter>
+std::vector<std::string> names_in(const std::string& folder, Filter filter) {
   std::error_code error;
   std::vector<std::string> names;
   fs::directory_iterator entry(folder, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name[0] != '.' && wanted(*entry)) names.push_back(name);
+    if (name[0] != '.' && filter(*entry)) names.push_back(name);
   }
   ensure(!error, folder, ": cannot be listed: ", error.message());
   std::sort(names.begin(), names.end());
@@ -62,7 +62,7 @@ RgbImage augmented_image(std::string_view bytes, const std::string& name, int si
 }
 
 int64_t allowed_of(int64_t images, double most) {
-  require(most >= 0 && most <= 0.5, "max_broken_share: wanted 0 to 0.5, got ", most);
+  require(most >= 0 && most <= 0.5, "max_broken_share: expected 0 to 0.5, got ", most);
   constexpr double kRounding = 1e-9;  // 0.29 of 100 are 29
   return static_cast<int64_t>(static_cast<double>(images) * most + kRounding);
 }
@@ -111,12 +111,12 @@ std::vector<std::string> BrokenImages::lines() const {
 ImageFolderDataset::ImageFolderDataset(const std::string& folder, const ImageFolderOptions& options)
     : folder_(folder), options_(options) {
   require(options.image_size >= 1 && options.image_size <= 4096,
-          "image_size: wanted 1 to 4096, got ", options.image_size);
+          "image_size: expected 1 to 4096, got ", options.image_size);
   ensure(is_folder(folder), folder,
-         ": is no folder; wanted one folder per class in it, with .jpg or .png images");
+         ": is no folder; expected one folder per class in it, with .jpg or .png images");
   classes_ = names_in(folder, is_folder);
   ensure(!classes_.empty(), folder,
-         ": has no folders; wanted one per class, with .jpg or .png images");
+         ": has no folders; expected one per class, with .jpg or .png images");
   for (const std::string& name : classes_)
     ensure(is_utf8(name), folder, ": the name of the class folder '", escape_bytes(name),
            "' is not UTF-8; rename it");
@@ -185,7 +185,7 @@ Batch ImageFolderDataset::load(const BatchPlan& plan) const {
 
 ImageFolders open_image_folders(const std::string& root, ImageFolderOptions options) {
   for (const char* part : {"train", "val"})
-    ensure(is_folder(root + "/" + part), root, ": has no folder ", part, "; wanted ", root,
+    ensure(is_folder(root + "/" + part), root, ": has no folder ", part, "; expected ", root,
            "/train/<class>/ and ", root, "/val/<class>/ with .jpg or .png images");
   ImageFolders folders;
   folders.train = std::make_unique<ImageFolderDataset>(root + "/train", options);

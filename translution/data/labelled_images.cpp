@@ -48,7 +48,7 @@ std::vector<int64_t> LabelledImages::classes() const {
 }
 
 LabelledImages make_digits(int64_t count, uint64_t seed) {
-  require(count >= 0, "make_digits: wanted a number of digits, got ", count);
+  require(count >= 0, "make_digits: expected a number of digits, got ", count);
   LabelledImages digits{torch::empty({count, kDigitSide, kDigitSide}, torch::kUInt8),
                         torch::empty({count}, torch::kInt64)};
   uint8_t* pixels = digits.pixels.data_ptr<uint8_t>();
@@ -65,14 +65,14 @@ LabelledImages make_digits(int64_t count, uint64_t seed) {
 
 LabelledImages join_idx(IdxArray images, const std::string& images_name, const IdxArray& labels,
                         const std::string& labels_name) {
-  ensure(images.sizes.size() == 3, images_name, ": wanted images (count, rows, columns), got ",
+  ensure(images.sizes.size() == 3, images_name, ": expected images (count, rows, columns), got ",
          times(images.sizes));
-  ensure(labels.sizes.size() == 1, labels_name, ": wanted a list of labels, got ",
+  ensure(labels.sizes.size() == 1, labels_name, ": expected a list of labels, got ",
          times(labels.sizes));
   ensure(images.sizes[0] == labels.sizes[0], labels_name, ": has ", labels.sizes[0],
          " labels, but ", images_name, " has ", images.sizes[0], " images");
   const auto largest = std::max_element(labels.values.begin(), labels.values.end());
-  ensure(*largest < 10, labels_name, ": wanted labels from 0 to 9, label ",
+  ensure(*largest < 10, labels_name, ": expected labels from 0 to 9, label ",
          largest - labels.values.begin(), " is ", static_cast<int>(*largest));
   return {to_tensor(std::move(images)), to_tensor(labels).to(torch::kInt64)};
 }

@@ -17,11 +17,11 @@ constexpr int64_t kMostWorkers = 1024, kMostPrefetch = 1 << 16;
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
     : dataset_(std::move(dataset)), order_(dataset_->size(), options.order) {
-  require(0 <= options.workers && options.workers <= kMostWorkers, "loader: wanted 0 to ",
+  require(0 <= options.workers && options.workers <= kMostWorkers, "loader: expected 0 to ",
           kMostWorkers, " workers, got ", options.workers);
-  require(1 <= options.prefetch && options.prefetch <= kMostPrefetch, "loader: wanted 1 to ",
+  require(1 <= options.prefetch && options.prefetch <= kMostPrefetch, "loader: expected 1 to ",
           kMostPrefetch, " batches ahead, got ", options.prefetch);
-  slots_.resize(options.workers == 0 ? 1 : options.prefetch);
+  ring_.resize(options.workers == 0 ? 1 : options.prefetch);
   plan_ahead();
   try {
     for (int64_t i = 0; i < options.workers; ++i) workers_.emplace_back([this] { work(); });
@@ -43,23 +43,23 @@ void Loader::join_workers() {
 }
 
 void Loader::plan_ahead() {
-  const int64_t room = static_cast<int64_t>(slots_.size());
-  while (planned_ - delivered_ < room) {
+  const int64_t capacity = static_cast<int64_t>(ring_.size());
+  while (planned_ - delivered_ < capacity) {
     auto plan = order_.next();
     if (!plan) return;
     {
       const std::lock_guard lock(mutex_);
-      slots_[planned_++ % room] = {std::move(*plan), {}, nullptr, false};
+      ring_[planned_++ % capacity] = {std::move(*plan), {}, nullptr, false};
     }
     work_to_do_.notify_one();
   }
 }
 
-void Loader::load_into(Slot& slot) const {
+void Loader::load_into(Entry& entry) const {
   try {
-    slot.batch = dataset_->load(slot.plan);
+    entry.batch = dataset_->load(entry.plan);
   } catch (...) {
-    slot.failure = std::current_exception();
+    entry.failure = std::current_exception();
   }
 }
 
@@ -69,27 +69,27 @@ void Loader::work() {
   while (true) {
     work_to_do_.wait(lock, [&] { return stop_ || taken_ < planned_; });
     if (stop_) return;
-    Slot& slot = slots_[taken_++ % slots_.size()];
+    Entry& entry = ring_[taken_++ % ring_.size()];
     lock.unlock();
-    load_into(slot);
+    load_into(entry);
     lock.lock();
-    slot.ready = true;
+    entry.ready = true;
     arrival_.notify_one();
   }
 }
 
 std::optional<LoadedBatch> Loader::next() {
   if (delivered_ == planned_) return {};
-  Slot& slot = slots_[delivered_ % slots_.size()];
+  Entry& entry = ring_[delivered_ % ring_.size()];
   if (workers_.empty()) {
-    load_into(slot);
+    load_into(entry);
   } else {
     std::unique_lock lock(mutex_);
-    arrival_.wait(lock, [&] { return slot.ready; });
+    arrival_.wait(lock, [&] { return entry.ready; });
   }
   ++delivered_;
-  LoadedBatch loaded{std::move(slot.plan), std::move(slot.batch)};
-  const auto failure = std::move(slot.failure);
+  LoadedBatch loaded{std::move(entry.plan), std::move(entry.batch)};
+  const auto failure = std::move(entry.failure);
   plan_ahead();
   if (failure) std::rethrow_exception(failure);
   return loaded;

@@ -42,7 +42,7 @@ class Loader {
   int64_t batches_per_epoch() const { return order_.batches_per_epoch(); }
 
  private:
-  struct Slot {
+  struct Entry {
     BatchPlan plan;
     Batch batch;
     std::exception_ptr failure;
@@ -51,7 +51,7 @@ class Loader {
 
   void plan_ahead();
   void work();
-  void load_into(Slot& slot) const;
+  void load_into(Entry& entry) const;
   void join_workers();
 
   const std::shared_ptr<const Dataset> dataset_;
@@ -59,11 +59,11 @@ class Loader {
   BatchOrder order_;
   int64_t delivered_ = 0;
   std::vector<std::thread> workers_;
-  // The mutex guards the rest; a slot is a worker's own from when it is taken until it is ready.
+  // The mutex guards the rest; an entry is a worker's own from when it is taken until it is ready.
   std::mutex mutex_;
   std::condition_variable work_to_do_, arrival_;
-  std::vector<Slot> slots_;  // a ring: batch n is in slot n % size
-  int64_t planned_ = 0;      // batches whose slots have a plan
+  std::vector<Entry> ring_;  // a ring: batch n is in entry n % size
+  int64_t planned_ = 0;      // batches whose entries have a plan
   int64_t taken_ = 0;        // batches that workers have begun
   bool stop_ = false;
 };

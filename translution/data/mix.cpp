@@ -84,15 +84,15 @@ double draw_beta(double a, double b, Random& random) {
 void mix_batch(Batch& batch, int64_t classes, Random random, const MixOptions& options) {
   auto& input = batch.input;
   require(input.dim() == 4 && input.scalar_type() == torch::kFloat && input.is_contiguous(),
-          "mix_batch: wanted contiguous float images [B,channels,rows,cols], got ",
+          "mix_batch: expected contiguous float images [B,channels,rows,cols], got ",
           times(input.sizes()));
   const int64_t B = input.size(0);
   const auto labels = batch.target.contiguous();
   require(labels.scalar_type() == torch::kLong && labels.dim() == 1 && labels.size(0) == B,
-          "mix_batch: wanted ", B, " int64 classes, got ", times(labels.sizes()));
+          "mix_batch: expected ", B, " int64 classes, got ", times(labels.sizes()));
   const int64_t* label = labels.data_ptr<int64_t>();
   for (int64_t i = 0; i < B; ++i)
-    require(label[i] >= 0 && label[i] < classes, "mix_batch: wanted a class below ", classes,
+    require(label[i] >= 0 && label[i] < classes, "mix_batch: expected a class below ", classes,
             ", got ", label[i]);
   const float own = mix_images(input, random, options);
   batch.target = torch::empty({B, classes}, torch::kFloat);

@@ -31,8 +31,8 @@ Taps make_taps(int source, double begin, double length, int pixels) {
   taps.weights.assign(static_cast<size_t>(pixels) * taps.count, 0.f);
   for (int i = 0; i < pixels; ++i) {
     const double centre = begin + (i + 0.5) * step;
-    const int wanted = static_cast<int>(std::floor(centre - reach + 0.5));
-    const int first = taps.first[i] = std::clamp(wanted, 0, source - taps.count);
+    const int first_tap = static_cast<int>(std::floor(centre - reach + 0.5));
+    const int first = taps.first[i] = std::clamp(first_tap, 0, source - taps.count);
     float* weights = taps.weights.data() + static_cast<size_t>(i) * taps.count;
     double sum = 0;
     for (int k = 0; k < taps.count; ++k)

@@ -54,7 +54,7 @@ int64_t parse_count(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, count);
   require(error == std::errc() && stop == end && 1 <= count && count <= kMostDigits,
-          "data digits:N: wanted 1 to ", kMostDigits, " digits, got '", text, "'");
+          "data digits:N: expected 1 to ", kMostDigits, " digits, got '", text, "'");
   return count;
 }
 
@@ -70,7 +70,8 @@ Split draw_digits(const DataOptions& options, const std::string& where) {
 }
 
 Split read_split(const DataOptions& options, const std::string& directory) {
-  require(!directory.empty(), "data ", options.data, ": wanted a directory behind the kind, as in ",
+  require(!directory.empty(), "data ", options.data,
+          ": expected a directory behind the kind, as in ",
           options.data.substr(0, options.data.find(':')), ":DIR");
   Split split{limit_train(read_idx(directory, IdxPart::train), options),
               limit_eval(read_idx(directory, IdxPart::t10k), options)};
@@ -91,14 +92,14 @@ Split read_mnist(const DataOptions& options, const std::string& directory) {
 
 std::vector<int64_t> canvas_of(const DataOptions& options, const Split& split) {
   if (options.canvas.empty()) return split.train.pixels.sizes().slice(1).vec();
-  require(options.canvas.size() == 2, "canvas: wanted rows and columns, got ",
+  require(options.canvas.size() == 2, "canvas: expected rows and columns, got ",
           times(options.canvas));
   return options.canvas;
 }
 
 DataSource place_on_canvas(const DataOptions& options, const Split& split) {
   const auto canvas = canvas_of(options, split);
-  const bool room = canvas != split.train.pixels.sizes().slice(1).vec();
+  const bool has_margin = canvas != split.train.pixels.sizes().slice(1).vec();
   const auto place = [&](const LabelledImages& images, Placement placement, SeedUse use) {
     return std::make_shared<CanvasDataset>(
         images, CanvasOptions{canvas[0], canvas[1], placement, seed_for(options, use)});
@@ -106,9 +107,9 @@ DataSource place_on_canvas(const DataOptions& options, const Split& split) {
   DataSource source;
   const bool fresh = options.fresh && options.train_on == Placement::moved;
   source.train = place(split.train, fresh ? Placement::fresh : options.train_on, kTrainPlaces);
-  for (const Placement placement : room ? options.eval_on : std::vector{Placement::still}) {
+  for (const Placement placement : has_margin ? options.eval_on : std::vector{Placement::still}) {
     require(placement != Placement::fresh,
-            "evaluation needs places that stay: wanted static or dynamic, got fresh");
+            "evaluation needs places that stay: expected static or dynamic, got fresh");
     source.evaluation.push_back(
         {name_of(kPlacements, placement), place(split.eval, placement, kEvalPlaces)});
   }
@@ -127,7 +128,8 @@ std::shared_ptr<const TokenDataset> open_tokens(const DataOptions& options,
 }
 
 DataSource open_text(const DataOptions& options, const std::string& directory) {
-  require(options.length > 0, "data ", options.data, ": wanted a gpt model, whose length it needs");
+  require(options.length > 0, "data ", options.data,
+          ": expected a gpt model, whose length it needs");
   const auto train = open_tokens(options, directory, TokenSplit::train);
   DataSource source;
   source.train = limit_train(train, options);
@@ -138,7 +140,7 @@ DataSource open_text(const DataOptions& options, const std::string& directory) {
 }
 
 DataSource open_folders(const DataOptions& options, const std::string& directory) {
-  require(!directory.empty(), "data ", options.data, ": wanted a directory, as in images:DIR");
+  require(!directory.empty(), "data ", options.data, ": expected a directory, as in images:DIR");
   ImageFolderOptions folder;
   folder.image_size = options.image_size;
   folder.seed = seed_for(options, kTrainPlaces);
@@ -159,7 +161,7 @@ DataSource open_folders(const DataOptions& options, const std::string& directory
 
 DataSource open_data(const DataOptions& options) {
   require(options.train_limit >= 0 && options.eval_limit >= 0,
-          "data: wanted limits of 0 (all) or more, got ", options.train_limit, " and ",
+          "data: expected limits of 0 (all) or more, got ", options.train_limit, " and ",
           options.eval_limit);
   const auto kind = kind_of(options.data);
   const size_t colon = options.data.find(':');
@@ -174,10 +176,10 @@ DataSource open_data(const DataOptions& options) {
     case DataKind::images:
       return open_folders(options, where);
     case DataKind::tokens:
-      require(!where.empty(), "data ", options.data, ": wanted a directory, as in tokens:DIR");
+      require(!where.empty(), "data ", options.data, ": expected a directory, as in tokens:DIR");
       return open_text(options, where);
     case DataKind::text:
-      require(where.empty(), "data text: wanted nothing behind it, got '", where, "'");
+      require(where.empty(), "data text: expected nothing behind it, got '", where, "'");
       return open_text(options, "");
   }
   throw std::logic_error("open_data: a kind without a case");

@@ -35,7 +35,7 @@ int64_t number_at(const Json& object, const char* key, int64_t least, int64_t mo
   const bool whole = found != object.end() && found->is_number_unsigned();
   const uint64_t value = whole ? found->get<uint64_t>() : 0;
   ensure(whole && value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most),
-         path, ": wanted '", key, "' as a whole number from ", least, " to ", most, ", got ",
+         path, ": expected '", key, "' as a whole number from ", least, " to ", most, ", got ",
          shown(object, key));
   return static_cast<int64_t>(value);
 }
@@ -61,14 +61,14 @@ std::string TokenMeta::summary() const {
 }
 
 TokenMeta parse_token_meta(std::string_view json, const std::string& path) {
-  ensure(json.size() <= kMostMetaBytes, path, ": has ", json.size(), " bytes, wanted at most ",
+  ensure(json.size() <= kMostMetaBytes, path, ": has ", json.size(), " bytes, expected at most ",
          kMostMetaBytes);
   const Json object = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   ensure(object.is_object(), path, ": is no JSON object; `translution data text` makes it anew");
   TokenMeta meta;
   const auto tokenizer = object.find("tokenizer");
   ensure(tokenizer != object.end() && (*tokenizer == "bytes" || *tokenizer == "gpt2"), path,
-         ": wanted 'tokenizer' as \"bytes\" or \"gpt2\", got ", shown(object, "tokenizer"));
+         ": expected 'tokenizer' as \"bytes\" or \"gpt2\", got ", shown(object, "tokenizer"));
   meta.tokenizer = *tokenizer;
   const int64_t bytes = Tokenizer::bytes().vocabulary();
   meta.vocabulary =
@@ -118,17 +118,17 @@ void write_token_directory(const std::string& directory, const Tokenizer& tokeni
 TokenView::TokenView(std::string_view bytes, std::string path, int64_t vocabulary)
     : bytes_(bytes), path_(std::move(path)), vocabulary_(vocabulary) {
   ensure(bytes.size() % 2 == 0, path_, ": has ", bytes.size(),
-         " bytes, wanted two for each token; is it cut off?");
+         " bytes, expected two for each token; is it cut off?");
 }
 
 void TokenView::copy(int64_t first, int64_t count, int64_t* out) const {
   require(first >= 0 && count >= 0 && first <= size() && count <= size() - first, path_,
-          ": wanted ", count, " tokens from ", first, " on, there are ", size());
+          ": expected ", count, " tokens from ", first, " on, there are ", size());
   const auto* bytes = reinterpret_cast<const unsigned char*>(bytes_.data()) + 2 * first;
   for (int64_t i = 0; i < count; ++i) {
     out[i] = bytes[2 * i] | bytes[2 * i + 1] << 8;
     ensure(out[i] < vocabulary_, path_, ": token ", out[i], " at position ", first + i,
-           ", wanted less than the vocabulary of ", vocabulary_);
+           ", expected less than the vocabulary of ", vocabulary_);
   }
 }
 

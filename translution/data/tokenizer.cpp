@@ -99,8 +99,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
 std::string Tokenizer::decode(const std::vector<int32_t>& tokens) const {
   std::string text;
   for (const int32_t token : tokens) {
-    require(token >= 0 && token < vocabulary(), "tokenizer ", name(), ": wanted tokens from 0 to ",
-            vocabulary() - 1, ", got ", token);
+    require(token >= 0 && token < vocabulary(), "tokenizer ", name(),
+            ": expected tokens from 0 to ", vocabulary() - 1, ", got ", token);
     if (bpe_)
       text += bpe_->vocabulary.tokens[token];
     else

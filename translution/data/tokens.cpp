@@ -22,12 +22,12 @@ std::string path_of(const std::string& directory, TokenSplit split) {
   return path;
 }
 
-void check_size(const TokenView& tokens, std::optional<int64_t> wanted, int64_t length) {
-  ensure(tokens.size() == wanted.value_or(tokens.size()), tokens.path(), ": has ", tokens.size(),
-         " tokens, but meta.json says ", wanted.value_or(0),
+void check_size(const TokenView& tokens, std::optional<int64_t> expected, int64_t length) {
+  ensure(tokens.size() == expected.value_or(tokens.size()), tokens.path(), ": has ", tokens.size(),
+         " tokens, but meta.json says ", expected.value_or(0),
          "; `translution data text` makes both anew");
   ensure(tokens.size() > length, tokens.path(), ": has ", tokens.size(),
-         " tokens, wanted more than the ", length, " of a window");
+         " tokens, expected more than the ", length, " of a window");
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ TokenDataset::TokenDataset(const Text& text, const TokenWindows& windows)
       meta_(text.meta),
       owner_(text.owner),
       tokens_(text.bytes, text.path, meta_.vocabulary) {
-  require(windows.length >= 1, "tokens: wanted windows of 1 or more, got ", windows.length);
-  check_size(tokens_, text.wanted, windows.length);
+  require(windows.length >= 1, "tokens: expected windows of 1 or more, got ", windows.length);
+  check_size(tokens_, text.expected, windows.length);
   size_ = (tokens_.size() - 1) / windows.length;
   if (windows.shifted && size_ > 1) --size_;
 }
@@ -79,8 +79,8 @@ Batch TokenDataset::load(const BatchPlan& plan) const {
   auto both = at::empty({batch, length + 1}, torch::kLong);
   for (int64_t b = 0; b < batch; ++b) {
     const int64_t sample = plan.samples[b];
-    require(sample >= 0 && sample < size_, "tokens: wanted samples from 0 to ", size_ - 1, ", got ",
-            sample);
+    require(sample >= 0 && sample < size_, "tokens: expected samples from 0 to ", size_ - 1,
+            ", got ", sample);
     tokens_.copy(begin + sample * length, length + 1, both.data_ptr<int64_t>() + b * (length + 1));
   }
   return {both.narrow(1, 0, length).contiguous(), both.narrow(1, 1, length).contiguous()};

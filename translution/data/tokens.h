@@ -39,7 +39,7 @@ class TokenDataset : public Dataset {
     std::string_view bytes;
     std::string path;
     TokenMeta meta;
-    std::optional<int64_t> wanted;  // tokens
+    std::optional<int64_t> expected;  // tokens
   };
   static Text open(const std::string& directory, TokenSplit split);
   TokenDataset(const Text& text, const TokenWindows& windows);

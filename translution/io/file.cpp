@@ -42,7 +42,7 @@ void InputFile::read(void* to, int64_t count) {
 
 std::string read_file(const std::string& path, int64_t most) {
   InputFile file(path);
-  ensure(file.size() <= most, path, ": has ", file.size(), " bytes, wanted at most ", most);
+  ensure(file.size() <= most, path, ": has ", file.size(), " bytes, expected at most ", most);
   std::string bytes(file.size(), '\0');
   file.read(bytes.data(), bytes.size());
   return bytes;

@@ -24,14 +24,14 @@ constexpr const char* kMetadata = "__metadata__";
 int64_t parse_count(const Json& json, const char* what) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   ensure(json.is_number_unsigned() && json.get<uint64_t>() <= kMost, what,
-         ": wanted a whole number from 0 to 2^63-1, got ", in_quotes(json.dump()));
+         ": expected a whole number from 0 to 2^63-1, got ", in_quotes(json.dump()));
   return json.get<int64_t>();
 }
 
 std::vector<int64_t> parse_counts(const Json& fields, const char* what) {
-  ensure(fields.contains(what) && fields[what].is_array(), "wanted an array ", what);
+  ensure(fields.contains(what) && fields[what].is_array(), "expected an array ", what);
   const Json& json = fields[what];
-  ensure(json.size() <= kMostDimensions, what, ": wanted at most ", kMostDimensions,
+  ensure(json.size() <= kMostDimensions, what, ": expected at most ", kMostDimensions,
          " numbers, got ", json.size());
   std::vector<int64_t> counts;
   for (const auto& count : json) counts.push_back(parse_count(count, what));
@@ -39,7 +39,7 @@ std::vector<int64_t> parse_counts(const Json& fields, const char* what) {
 }
 
 SafetensorsType parse_dtype(const Json& fields) {
-  ensure(fields.contains("dtype") && fields["dtype"].is_string(), "wanted a string dtype");
+  ensure(fields.contains("dtype") && fields["dtype"].is_string(), "expected a string dtype");
   const auto& name = fields["dtype"].get_ref<const std::string&>();
   for (const auto& entry : kDtypes)
     if (name == entry.name) return entry.value;
@@ -59,11 +59,11 @@ int64_t count_bytes(const SafetensorsEntry& entry) {
 }
 
 SafetensorsEntry parse_entry(const std::string& name, const Json& fields) {
-  ensure(fields.is_object() && fields.size() == 3, "wanted dtype, shape and data_offsets");
+  ensure(fields.is_object() && fields.size() == 3, "expected dtype, shape and data_offsets");
   SafetensorsEntry entry{name, parse_dtype(fields), parse_counts(fields, "shape"), 0, 0};
   const auto offsets = parse_counts(fields, "data_offsets");
   ensure(offsets.size() == 2 && offsets[0] <= offsets[1],
-         "data_offsets: wanted a begin and an end behind it, got ", in_quotes(times(offsets)));
+         "data_offsets: expected a begin and an end behind it, got ", in_quotes(times(offsets)));
   entry.begin = offsets[0];
   entry.end = offsets[1];
   const int64_t bytes = count_bytes(entry);
@@ -73,10 +73,10 @@ SafetensorsEntry parse_entry(const std::string& name, const Json& fields) {
 }
 
 SafetensorsMetadata parse_metadata(const Json& json) {
-  ensure(json.is_object(), kMetadata, ": wanted an object");
+  ensure(json.is_object(), kMetadata, ": expected an object");
   SafetensorsMetadata metadata;
   for (const auto& [key, value] : json.items()) {
-    ensure(value.is_string(), kMetadata, ": wanted a string for ", in_quotes(key));
+    ensure(value.is_string(), kMetadata, ": expected a string for ", in_quotes(key));
     metadata.emplace(key, value.get<std::string>());
   }
   return metadata;
@@ -128,7 +128,7 @@ int64_t safetensors_header_length(std::string_view start, int64_t file_size) {
   for (int byte = kLengthBytes - 1; byte >= 0; --byte)
     length = length << 8 | static_cast<unsigned char>(start[byte]);
   ensure(length <= static_cast<uint64_t>(kMostHeader), "the header has ", length,
-         " bytes, wanted at most ", kMostHeader, "; this is no safetensors file");
+         " bytes, expected at most ", kMostHeader, "; this is no safetensors file");
   ensure(static_cast<int64_t>(length) <= file_size - kLengthBytes, "the header has ", length,
          " bytes, the file only ", file_size - kLengthBytes, " behind the length");
   return static_cast<int64_t>(length);
@@ -165,12 +165,12 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
   try {
     text = json.dump();
   } catch (const Json::exception&) {
-    throw std::invalid_argument("safetensors: wanted names and metadata in UTF-8");
+    throw std::invalid_argument("safetensors: expected names and metadata in UTF-8");
   }
   text.append((8 - text.size() % 8) % 8, ' ');
   const auto length = static_cast<int64_t>(text.size());
   require(length <= kMostHeader, "safetensors: the header would have ", length,
-          " bytes, wanted at most ", kMostHeader);
+          " bytes, expected at most ", kMostHeader);
   std::string start;
   for (int byte = 0; byte < kLengthBytes; ++byte) start += static_cast<char>(length >> 8 * byte);
   return start + text;

@@ -159,9 +159,9 @@ class Bf16Products::Machine {
     ops_.pack_bf16(dy, lddy, m, n, packed);
     const PackedMatrix right(packed, m, n);
     in_blocks(k, kMostRows, [&](int64_t first, int64_t count) {
-      Bf16* const turned = turned_.with(count * padded);
-      ops_.transpose(x + first, ldx, m, count, turned, padded);
-      multiply({count, n, depth, turned, padded, right.tiles, right.column_stride,
+      Bf16* const transposed = transposed_.with(count * padded);
+      ops_.transpose(x + first, ldx, m, count, transposed, padded);
+      multiply({count, n, depth, transposed, padded, right.tiles, right.column_stride,
                 dw + first * lddw, lddw, accumulate});
     });
   }
@@ -175,8 +175,8 @@ class Bf16Products::Machine {
 
  private:
   const float* widened(const Bf16* x, int64_t ldx, int64_t rows, int64_t columns,
-                       Scratch<float>& room) {
-    float* const out = room.with(rows * columns);
+                       Scratch<float>& scratch) {
+    float* const out = scratch.with(rows * columns);
     for (int64_t r = 0; r < rows; ++r) ops_.widen(x + r * ldx, columns, out + r * columns);
     return out;
   }
@@ -194,7 +194,7 @@ class Bf16Products::Machine {
 
   const Isa isa_;
   const Bf16RowOps& ops_;
-  Scratch<Bf16> tails_, turned_, packed_;
+  Scratch<Bf16> tails_, transposed_, packed_;
   Scratch<float> left_, right_, sums_;
 };
 

@@ -146,7 +146,7 @@ void transpose_rows(const Source* x, int64_t ldx, int64_t rows, int64_t cols, Bf
       Bf16* const to = out + c * ldout + r;
       const int64_t height = rows - r < kTileDepth ? rows - r : kTileDepth;
       const int64_t width = cols - c < kTileColumns ? cols - c : kTileColumns;
-      alignas(64) Bf16 tile[kTileSize], turned[kTileSize];
+      alignas(64) Bf16 tile[kTileSize], transposed[kTileSize];
       if (height == kTileDepth && width == kTileColumns) {
         for (int64_t i = 0; i < kTileDepth; i += 2)
           interleave_rows(from + i * ldx, from + (i + 1) * ldx, tile + i * kTileColumns);
@@ -154,9 +154,9 @@ void transpose_rows(const Source* x, int64_t ldx, int64_t rows, int64_t cols, Bf
         continue;
       }
       pack_rows(from, ldx, height, width, tile);
-      transpose_pairs(tile, turned, kTileDepth);
+      transpose_pairs(tile, transposed, kTileDepth);
       for (int64_t i = 0; i < width; ++i)
-        std::memcpy(to + i * ldout, turned + i * kTileDepth, kTileDepth * sizeof *out);
+        std::memcpy(to + i * ldout, transposed + i * kTileDepth, kTileDepth * sizeof *out);
     }
 }
 

@@ -11,7 +11,7 @@ namespace translution::kernels {
 /// projection is read where it is.
 template <typename T>
 struct Features {
-  T* data = nullptr;  ///< null: not wanted
+  T* data = nullptr;  ///< null: not needed
   int64_t batch_stride = 0, row_stride = 0;
 };
 
@@ -52,7 +52,7 @@ class ContentPasses {
 
   const Shape shape_;
   const RowOps<T>& ops_;
-  std::unique_ptr<T[]> turned_;
+  std::unique_ptr<T[]> transposed_;
 };
 
 }  // namespace translution::kernels

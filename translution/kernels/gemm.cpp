@@ -29,15 +29,15 @@ constexpr int64_t kNarrow = 64;
 constexpr int64_t kMostForXsmm = 64 * 64 * 64;
 
 // libxsmm is column-major, so the operands change places. Its generated code takes no transposed
-// right operand; that one is small here and turned first. Long products are cut along their rows:
-// 1024x24x24 takes 9.5 instead of 47 us on a processor that OpenBLAS does not know.
+// right operand; that one is small here and transposed first. Long products are cut along their
+// rows: 1024x24x24 takes 9.5 instead of 47 us on a processor that OpenBLAS does not know.
 void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
           const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
-  float turned[kNarrow * kNarrow];
+  float transposed[kNarrow * kNarrow];
   if (tb) {
     for (int64_t col = 0; col < n; ++col)
-      for (int64_t row = 0; row < k; ++row) turned[row * n + col] = b[col * ldb + row];
-    b = turned, ldb = n;
+      for (int64_t row = 0; row < k; ++row) transposed[row * n + col] = b[col * ldb + row];
+    b = transposed, ldb = n;
   }
   const char keep = 'N', left = ta ? 'T' : 'N';
   const libxsmm_blasint rows = n, la = lda, lb = ldb, lc = ldc;
@@ -76,7 +76,8 @@ void gemm<float>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float*
                  const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   count(m, n, k);
 #ifdef TRANSLUTION_HAS_XSMM
-  if (n < kNarrow && (ta ? m : k) < kNarrow && (!tb || k < kNarrow))  // so that `turned` holds b
+  if (n < kNarrow && (ta ? m : k) < kNarrow &&
+      (!tb || k < kNarrow))  // so that `transposed` holds b
     return xsmm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 #endif
 #ifdef TRANSLUTION_HAS_DNNL

@@ -31,7 +31,7 @@ RelativePasses<T>::RelativePasses(const SlotPlan& plan, const Sizes& sizes)
       smalls_(kSmalls) {}
 
 template <typename T>
-T* RelativePasses<T>::room(int which, int64_t count) {
+T* RelativePasses<T>::scratch(int which, int64_t count) {
   if (room_sizes_[which] < count) {
     rooms_[which].reset(new T[count]);
     room_sizes_[which] = count;
@@ -108,17 +108,17 @@ void RelativePasses<T>::add_table_gradient(const Side<T>& side, const SideGradie
   grad.written[slot] = 1;
   if (!sizes_.batch_last) {
     const int64_t count = static_cast<int64_t>(tokens.size()) * B;
-    gemm<T>(true, false, C, E, count, rows(side, tokens, room(kGather, count * C)), C, d, E, beta,
-            sum, E);
+    gemm<T>(true, false, C, E, count, rows(side, tokens, scratch(kGather, count * C)), C, d, E,
+            beta, sum, E);
     return;
   }
-  T* const turned =
-      room(kProduct, E * C);  // d x is [width,channels], the table the other way round
-  std::fill_n(turned, E * C, T(0));
+  T* const transposed =
+      scratch(kProduct, E * C);  // d x is [width,channels], the table the other way round
+  std::fill_n(transposed, E * C, T(0));
   auto& product = small(kTableGradient, side);
   for (size_t t = 0; t < tokens.size(); ++t)
-    product(d + t * B * E, side.rows + tokens[t] * B * C, turned);
-  ops_.transpose(turned, E, C, C, 1, beta, sum, E);
+    product(d + t * B * E, side.rows + tokens[t] * B * C, transposed);
+  ops_.transpose(transposed, E, C, C, 1, beta, sum, E);
 }
 
 template <typename T>
@@ -135,7 +135,7 @@ void RelativePasses<T>::add_feature_gradient(const Side<T>& side, T* dx, int64_t
       return;
     }
     const bool in_place = are_consecutive(tokens);
-    T* const product = in_place ? dx + tokens[0] * block : room(kProduct, count * block);
+    T* const product = in_place ? dx + tokens[0] * block : scratch(kProduct, count * block);
     gemm<T>(false, true, count * B, C, E, d, E, table, E, in_place ? 1 : 0, product, C);
     if (in_place) return;
     from = product;
@@ -147,12 +147,12 @@ template <typename T>
 void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T* kept, T* scores) {
   const int64_t B = sizes_.batch, H = sizes_.heads, E = q.width;
   T* gather =
-      room(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
+      scratch(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
-    T* q_out = kept ? kept + chunk.first_row * B * E : room(kQuery, plan_.max_queries * B * E);
+    T* q_out = kept ? kept + chunk.first_row * B * E : scratch(kQuery, plan_.max_queries * B * E);
     T* k_out = kept ? q_out + static_cast<int64_t>(chunk.queries.size()) * B * E
-                    : room(kKey, plan_.max_keys * B * E);
+                    : scratch(kKey, plan_.max_keys * B * E);
     const T* q_rows = encode(q, chunk.slot, chunk.queries, gather, q_out);
     const T* k_rows = encode(k, chunk.key_slot, chunk.keys, gather, k_out);
     for (const auto& pair : chunk.pairs)
@@ -164,8 +164,8 @@ void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T*
 template <typename T>
 void RelativePasses<T>::values(int shard, const Side<T>& v, const T* weights, T* out) {
   const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width;
-  T* gather = room(kGather, plan_.max_keys * B * v.channels);
-  T* space = room(kKey, plan_.max_keys * B * F);
+  T* gather = scratch(kGather, plan_.max_keys * B * v.channels);
+  T* space = scratch(kKey, plan_.max_keys * B * F);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
     const T* v_rows = encode(v, chunk.slot, chunk.keys, gather, space);
@@ -179,7 +179,7 @@ template <typename T>
 void RelativePasses<T>::values_backward(int shard, const Side<T>& v, const T* weights,
                                         const T* d_out, T* d_weights, const SideGradient<T>& dv) {
   const Side<T> out_side{d_out, nullptr, v.width, v.width};
-  T* space = room(kQuery, plan_.max_queries * sizes_.batch * v.width);
+  T* space = scratch(kQuery, plan_.max_queries * sizes_.batch * v.width);
   const bool wide = v.table != nullptr && !sizes_.batch_last && v.width / sizes_.heads >= kWideHead;
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
@@ -199,16 +199,16 @@ void RelativePasses<T>::wide_values_backward(const Chunk& chunk, const Side<T>& 
                                              const SideGradient<T>& dv) {
   const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width, C = v.channels, D = F / H;
   const int64_t queries = static_cast<int64_t>(chunk.queries.size());
-  const T* x_rows = rows(v, chunk.keys, room(kKey, plan_.max_keys * B * C));
-  T* u = room(kQueryGradient, plan_.max_queries * B * C);
-  T* unwanted = dv.dx ? nullptr : room(kProduct, B * C);
+  const T* x_rows = rows(v, chunk.keys, scratch(kKey, plan_.max_keys * B * C));
+  T* u = scratch(kQueryGradient, plan_.max_queries * B * C);
+  T* unneeded = dv.dx ? nullptr : scratch(kProduct, B * C);
   for (int64_t h = 0; h < H; ++h) {
     gemm<T>(false, true, queries * B, C, D, d_rows + h * D, F, v.table + chunk.slot * C * F + h * D,
             F, 0, u, C);
     for (const auto& pair : chunk.pairs) {
       const int64_t lanes = pair_at(chunk, pair, sizes_) + h;
       ops_.dot_and_add(u + pair.query * B * C, x_rows + pair.key * B * C, weights + lanes, B, H, C,
-                       d_weights + lanes, dv.dx ? dv.dx + chunk.keys[pair.key] * B * C : unwanted);
+                       d_weights + lanes, dv.dx ? dv.dx + chunk.keys[pair.key] * B * C : unneeded);
     }
   }
   if (dv.dtable == nullptr) return;
@@ -224,8 +224,8 @@ void RelativePasses<T>::narrow_values_backward(const Chunk& chunk, const Side<T>
                                                const SideGradient<T>& dv) {
   const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width;
   const T* v_rows =
-      encode(v, chunk.slot, chunk.keys, room(kGather, plan_.max_keys * B * v.channels),
-             room(kKey, plan_.max_keys * B * F));
+      encode(v, chunk.slot, chunk.keys, scratch(kGather, plan_.max_keys * B * v.channels),
+             scratch(kKey, plan_.max_keys * B * F));
   for (const auto& pair : chunk.pairs)
     heads_.dots(d_rows + pair.query * B * F, v_rows + pair.key * B * F, B, H, F / H, sizes_.samples,
                 d_weights + pair_at(chunk, pair, sizes_));
@@ -237,7 +237,7 @@ template <typename T>
 const T* RelativePasses<T>::weighted(const Chunk& chunk, const T* weights, const T* d_rows,
                                      int64_t width) {
   const int64_t B = sizes_.batch, H = sizes_.heads;
-  T* sums = room(kKeyGradient, plan_.max_keys * B * width);
+  T* sums = scratch(kKeyGradient, plan_.max_keys * B * width);
   if (!chunk.matching) std::fill_n(sums, chunk.keys.size() * B * width, T(0));
   const auto combine = chunk.matching ? heads_.scale : heads_.add_scaled;
   for (const auto& pair : chunk.pairs)
@@ -252,11 +252,11 @@ void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<
                                         const SideGradient<T>& dk) {
   const int64_t B = sizes_.batch, H = sizes_.heads, E = q.width, D = E / H;
   T* gather =
-      room(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
-  T* q_space = room(kQuery, plan_.max_queries * B * E);
-  T* k_space = room(kKey, plan_.max_keys * B * E);
-  T* dq_rows = room(kQueryGradient, plan_.max_queries * B * E);
-  T* dk_rows = room(kKeyGradient, plan_.max_keys * B * E);
+      scratch(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
+  T* q_space = scratch(kQuery, plan_.max_queries * B * E);
+  T* k_space = scratch(kKey, plan_.max_keys * B * E);
+  T* dq_rows = scratch(kQueryGradient, plan_.max_queries * B * E);
+  T* dk_rows = scratch(kKeyGradient, plan_.max_keys * B * E);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
     const int64_t q_count = static_cast<int64_t>(chunk.queries.size()) * B * E;

@@ -20,7 +20,7 @@ struct Side {
   const T* rows = nullptr;  ///< x with the samples first, where x has them last
 };
 
-/// Where a side's gradients go; null: not wanted.
+/// Where a side's gradients go; null: not needed.
 template <typename T>
 struct SideGradient {
   T* dx = nullptr;          ///< the shard's accumulator [tokens,B,channels]
@@ -67,9 +67,9 @@ class RelativePasses {
                        const T* d_scores, const SideGradient<T>& dq, const SideGradient<T>& dk);
 
  private:
-  const T* rows(const Side<T>& side, const std::vector<int64_t>& tokens, T* room) const;
+  const T* rows(const Side<T>& side, const std::vector<int64_t>& tokens, T* scratch) const;
   [[gnu::always_inline]] const T* encode(const Side<T>& side, int64_t slot,
-                                         const std::vector<int64_t>& tokens, T* room, T* out);
+                                         const std::vector<int64_t>& tokens, T* scratch, T* out);
   void encode_each(const Side<T>& side, int64_t slot, const std::vector<int64_t>& tokens, T* out);
   void add_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
                     const std::vector<int64_t>& tokens, const T* d);
@@ -82,7 +82,7 @@ class RelativePasses {
   void narrow_values_backward(const Chunk& chunk, const Side<T>& v, const T* weights,
                               const T* d_rows, T* d_weights, const SideGradient<T>& dv);
   const T* weighted(const Chunk& chunk, const T* weights, const T* d_rows, int64_t width);
-  T* room(int which, int64_t count);
+  T* scratch(int which, int64_t count);
   SmallGemm<T>& small(int which, const Side<T>& side);
 
   const SlotPlan& plan_;

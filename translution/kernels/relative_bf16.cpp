@@ -19,8 +19,8 @@ PackedMatrix Bf16RelativePasses::packed(const Bf16Side& side, int64_t slot, bool
                                         Packed& made) {
   const int64_t C = side.channels, E = side.width;
   const int64_t k = transposed ? E : C, n = transposed ? C : E;
-  const auto& [straight, turned, floats, halves] = side.table;
-  if (const Bf16* const copies = transposed ? turned : straight)
+  const auto& [straight, transposed_tiles, floats, halves] = side.table;
+  if (const Bf16* const copies = transposed ? transposed_tiles : straight)
     return {copies + slot * packed_size(k, n), k, n};
   const void* const table = floats ? static_cast<const void*>(floats) : halves;
   Bf16* const tiles = made.tiles.with(packed_size(k, n));
@@ -39,8 +39,8 @@ PackedMatrix Bf16RelativePasses::straight(const Bf16Side& side, int64_t slot, in
   return packed(side, slot, /*transposed=*/false, straight_[which]);
 }
 
-PackedMatrix Bf16RelativePasses::turned(const Bf16Side& side, int64_t slot, int which) {
-  return packed(side, slot, /*transposed=*/true, turned_[which]);
+PackedMatrix Bf16RelativePasses::transposed(const Bf16Side& side, int64_t slot, int which) {
+  return packed(side, slot, /*transposed=*/true, transposed_[which]);
 }
 
 // The rows of the tokens as one matrix [tokens * B, channels]: in place where they are neighbours.
@@ -88,7 +88,7 @@ void Bf16RelativePasses::add_feature_gradient(const Bf16Side& side, float* dx, i
   if (side.table.defined()) {
     const bool in_place = are_consecutive(tokens);
     from = in_place ? dx + tokens[0] * block : sums_.with(count * block);
-    products_.multiply(count * B, d, E, turned(side, slot, which), in_place, from, C);
+    products_.multiply(count * B, d, E, transposed(side, slot, which), in_place, from, C);
     if (in_place) return;
   } else {
     from = sums_.with(count * block);
@@ -157,8 +157,8 @@ void Bf16RelativePasses::values_backward_by_head(const Chunk& chunk, const Bf16S
       chunk.matching ? std::max<int64_t>(1, products_.rows_at_once() / B) : queries;
   const Bf16* const x_rows = features(v, chunk.keys);
   float* const u = sums_.with((step + 1) * B * C);
-  float* const unwanted = u + step * B * C;
-  const PackedMatrix matrix = turned(v, chunk.slot, kQueries);  // [F,C]
+  float* const unneeded = u + step * B * C;
+  const PackedMatrix matrix = transposed(v, chunk.slot, kQueries);  // [F,C]
   for (int64_t first = 0; first < queries; first += step) {
     const int64_t count = std::min(step, queries - first);
     const int64_t pairs = chunk.matching ? count : static_cast<int64_t>(chunk.pairs.size());
@@ -170,7 +170,7 @@ void Bf16RelativePasses::values_backward_by_head(const Chunk& chunk, const Bf16S
         const int64_t lanes = pair_at(chunk, pair, sizes_) + h;
         ops_.dot_and_add(u + (pair.query - first) * B * C, x_rows + pair.key * B * C,
                          weights + lanes, B, H, C, d_weights + lanes,
-                         dx ? dx + chunk.keys[pair.key] * B * C : unwanted);
+                         dx ? dx + chunk.keys[pair.key] * B * C : unneeded);
       }
     }
   }

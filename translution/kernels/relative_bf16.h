@@ -12,12 +12,12 @@ namespace translution::kernels {
 /// A table of matrices [M,channels,width] for bfloat16 products: its packed copies, each
 /// [M, packed size], or the table itself, of which a matrix is packed when its turn comes.
 struct Bf16Table {
-  const Bf16* straight = nullptr;  ///< as [channels,width]; null: not packed
-  const Bf16* turned = nullptr;    ///< as [width,channels]
-  const float* floats = nullptr;   ///< the table, in one of the two types
+  const Bf16* straight = nullptr;    ///< as [channels,width]; null: not packed
+  const Bf16* transposed = nullptr;  ///< as [width,channels]
+  const float* floats = nullptr;     ///< the table, in one of the two types
   const Bf16* halves = nullptr;
 
-  bool defined() const { return straight || turned || floats || halves; }
+  bool defined() const { return straight || transposed || floats || halves; }
 };
 
 /// One relative side, as Side of relative.h: x [tokens,B,channels] is rounded.
@@ -53,7 +53,7 @@ class Bf16RelativePasses {
   };
 
   PackedMatrix straight(const Bf16Side& side, int64_t slot, int which);
-  PackedMatrix turned(const Bf16Side& side, int64_t slot, int which);
+  PackedMatrix transposed(const Bf16Side& side, int64_t slot, int which);
   PackedMatrix packed(const Bf16Side& side, int64_t slot, bool transposed, Packed& made);
   const Bf16* rows(const Bf16* x, int64_t channels, const Tokens& tokens, Bf16* space) const;
   const Bf16* features(const Bf16Side& side, const Tokens& tokens);
@@ -75,7 +75,7 @@ class Bf16RelativePasses {
   const Bf16RowOps& ops_;
   const RowOps<float>& floats_;
   Bf16Products products_;
-  Packed straight_[2], turned_[2];  // of queries or values, and of keys
+  Packed straight_[2], transposed_[2];  // of queries or values, and of keys
   Scratch<Bf16> gathered_, query_, key_, d_query_, d_key_;
   Scratch<float> sums_;
 };

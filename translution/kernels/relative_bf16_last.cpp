@@ -22,12 +22,12 @@ void Bf16LastPasses::encode(const Bf16LastSide& side, int64_t slot, const Tokens
   const int64_t B = sizes_.batch, C = side.channels, E = side.width;
   const int64_t x_size = packed_size(C, B), size = packed_size(E, B);
   out.of.resize(tokens.size());
-  if (side.table_turned == nullptr) {
+  if (side.table_transposed == nullptr) {
     for (size_t t = 0; t < tokens.size(); ++t) out.of[t] = side.x + tokens[t] * x_size;
     return;
   }
   Bf16* const made = out.made.with(count_of(tokens) * size);
-  const Bf16* const matrix = side.table_turned + slot * E * padded(C);
+  const Bf16* const matrix = side.table_transposed + slot * E * padded(C);
   for (size_t t = 0; t < tokens.size(); ++t) {
     out.of[t] = made + t * size;
     products_.multiply_packed(E, matrix, padded(C),
@@ -77,13 +77,14 @@ void Bf16LastPasses::add_gradient(const Bf16LastSide& side, const SideGradient<f
   const Bf16* const packed = d.packed.with(0);
   const Bf16* const matrix = d.matrix.with(0);
   if (grad.dtable != nullptr) {
-    float* const turned = sums_.with(E * C);  // the table's gradient the other way round
+    float* const transposed = sums_.with(E * C);  // the table's gradient the other way round
     for (size_t t = 0; t < tokens.size(); ++t)
-      products_.multiply(E, matrix + t * d.matrix_size, padded(B),
-                         PackedMatrix(side.x_turned + tokens[t] * packed_size(B, C), depth(B), C),
-                         t > 0, turned, C);
-    floats_.transpose(turned, E, C, C, 1, grad.written[slot] ? 1 : 0, grad.dtable + slot * C * E,
-                      E);
+      products_.multiply(
+          E, matrix + t * d.matrix_size, padded(B),
+          PackedMatrix(side.x_transposed + tokens[t] * packed_size(B, C), depth(B), C), t > 0,
+          transposed, C);
+    floats_.transpose(transposed, E, C, C, 1, grad.written[slot] ? 1 : 0,
+                      grad.dtable + slot * C * E, E);
     grad.written[slot] = 1;
   }
   if (grad.dx == nullptr) return;

@@ -14,10 +14,10 @@ namespace translution::kernels {
 /// bfloat16 with zeros up to a multiple of kTileDepth; both are null where the encoding is x
 /// itself.
 struct Bf16LastSide {
-  const Bf16* x = nullptr;             ///< [tokens, packed size]
-  const Bf16* x_turned = nullptr;      ///< [tokens, packed size]; null: not wanted
-  const Bf16* table = nullptr;         ///< [M,channels,width]
-  const Bf16* table_turned = nullptr;  ///< [M,width,channels]
+  const Bf16* x = nullptr;                 ///< [tokens, packed size]
+  const Bf16* x_transposed = nullptr;      ///< [tokens, packed size]; null: not needed
+  const Bf16* table = nullptr;             ///< [M,channels,width]
+  const Bf16* table_transposed = nullptr;  ///< [M,width,channels]
   int64_t channels = 0, width = 0;
 };
 

@@ -350,8 +350,9 @@ void softmax_minus(const T* x, T log_sum, T less, T scale, int64_t n, T* out) {
   });
 }
 
-// A square of as many rows as a vector has lanes is turned in registers: rows r and r + half are
-// interleaved, again and again, until each vector holds a column. The edges take smaller squares.
+// A square of as many rows as a vector has lanes is transposed in registers: rows r and r + half
+// are interleaved, again and again, until each vector holds a column. The edges take smaller
+// squares.
 template <typename V, size_t... lane>
 typename V::Type interleave(typename V::Type a, typename V::Type b, bool high,
                             std::index_sequence<lane...>) {

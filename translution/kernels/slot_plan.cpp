@@ -8,7 +8,7 @@
 namespace translution::kernels {
 namespace {
 
-// Rows of a product. Below kFewRows the libraries lose speed, so runs are merged up to there even
+// Rows of a product. Below kFewRows the libraries lose speed, so spans are merged up to there even
 // though their rows must then be copied together. Beyond kChunkNumbers the encodings of a chunk
 // leave a second-level cache of 1 MB (256 rows of 192 channels), and beyond kManyRows narrow
 // products slow down.
@@ -26,8 +26,8 @@ int32_t place_of(std::vector<int64_t>& tokens, std::map<int64_t, int32_t>& place
   return entry->second;
 }
 
-Chunk make_chunk(const PairRun& run, const TokenPair* first, const TokenPair* last) {
-  Chunk chunk{run.slot, run.key_slot, {}, {}, {}, /*matching=*/true};
+Chunk make_chunk(const PairSpan& span, const TokenPair* first, const TokenPair* last) {
+  Chunk chunk{span.slot, span.key_slot, {}, {}, {}, /*matching=*/true};
   std::map<int64_t, int32_t> query_places, key_places;
   for (const TokenPair* pair = first; pair != last; ++pair)
     chunk.pairs.push_back({place_of(chunk.queries, query_places, pair->i),
@@ -37,23 +37,23 @@ Chunk make_chunk(const PairRun& run, const TokenPair* first, const TokenPair* la
   return chunk;
 }
 
-// The pairs of one slot and key slot, and where each of its runs ends among them.
+// The pairs of one slot and key slot, and where each of its spans ends among them.
 struct SlotPairs {
-  PairRun first;
+  PairSpan first;
   std::vector<TokenPair> pairs;
-  std::vector<size_t> run_ends;
+  std::vector<size_t> span_ends;
 };
 
-std::vector<SlotPairs> pairs_by_slot(const std::vector<PairRun>& runs) {
-  std::map<std::pair<int64_t, int64_t>, std::vector<const PairRun*>> slots;
-  for (const PairRun& run : runs) slots[{run.slot, run.key_slot}].push_back(&run);
+std::vector<SlotPairs> pairs_by_slot(const std::vector<PairSpan>& spans) {
+  std::map<std::pair<int64_t, int64_t>, std::vector<const PairSpan*>> slots;
+  for (const PairSpan& span : spans) slots[{span.slot, span.key_slot}].push_back(&span);
   std::vector<SlotPairs> groups;
-  for (const auto& [slot, slot_runs] : slots) {
-    SlotPairs group{*slot_runs.front(), {}, {}};
-    for (const PairRun* run : slot_runs) {
-      for (int64_t t = 0; t < run->length; ++t)
-        group.pairs.push_back({run->i + t * run->di, run->j + t * run->dj});
-      group.run_ends.push_back(group.pairs.size());
+  for (const auto& [slot, slot_spans] : slots) {
+    SlotPairs group{*slot_spans.front(), {}, {}};
+    for (const PairSpan* span : slot_spans) {
+      for (int64_t t = 0; t < span->length; ++t)
+        group.pairs.push_back({span->i + t * span->di, span->j + t * span->dj});
+      group.span_ends.push_back(group.pairs.size());
     }
     groups.push_back(std::move(group));
   }
@@ -68,23 +68,23 @@ bool is_dense(const std::vector<TokenPair>& pairs) {
 }
 
 void cut_slot(const SlotPairs& group, int64_t batch, int64_t width, std::vector<Chunk>& chunks) {
-  const auto& [run, pairs, run_ends] = group;
+  const auto& [span, pairs, span_ends] = group;
   if (is_dense(pairs)) {
-    chunks.push_back(make_chunk(run, pairs.data(), pairs.data() + pairs.size()));
+    chunks.push_back(make_chunk(span, pairs.data(), pairs.data() + pairs.size()));
     return;
   }
   const size_t most = std::max<int64_t>(1, std::min(kManyRows, kChunkNumbers / width) / batch);
   const size_t few = std::max<int64_t>(1, kFewRows / batch);
   size_t begin = 0;
-  for (const size_t end : run_ends) {
+  for (const size_t end : span_ends) {
     while (end - begin >= few) {
       const size_t count = std::min(most, end - begin);
-      chunks.push_back(make_chunk(run, &pairs[begin], &pairs[begin] + count));
+      chunks.push_back(make_chunk(span, &pairs[begin], &pairs[begin] + count));
       begin += count;
     }
   }
   if (begin < pairs.size())
-    chunks.push_back(make_chunk(run, &pairs[begin], pairs.data() + pairs.size()));
+    chunks.push_back(make_chunk(span, &pairs[begin], pairs.data() + pairs.size()));
 }
 
 // Chunks that write the same row of a table belong to one task. Query and key tables are different
@@ -107,14 +107,14 @@ std::vector<int32_t> find_tasks(const std::vector<Chunk>& chunks) {
   return parent;
 }
 
-SlotWork work_of(const std::vector<PairRun>& runs, int64_t batch, int64_t width) {
+SlotWork work_of(const std::vector<PairSpan>& spans, int64_t batch, int64_t width) {
   SlotWork work{1, 0, 0, batch, width};
   std::set<int64_t> slots;
-  for (const PairRun& run : runs) {
-    slots.insert(run.slot);
-    work.pairs += run.length;
-    work.tokens = std::max({work.tokens, run.i + run.di * (run.length - 1) + 1,
-                            run.j + run.dj * (run.length - 1) + 1});
+  for (const PairSpan& span : spans) {
+    slots.insert(span.slot);
+    work.pairs += span.length;
+    work.tokens = std::max({work.tokens, span.i + span.di * (span.length - 1) + 1,
+                            span.j + span.dj * (span.length - 1) + 1});
   }
   work.slots = static_cast<int64_t>(slots.size());
   return work;
@@ -148,10 +148,10 @@ std::vector<std::vector<int32_t>> share_out(const std::vector<Chunk>& chunks, in
   return shards;
 }
 
-SlotPlan make_slot_plan(const std::vector<PairRun>& runs, int64_t batch, int64_t width) {
+SlotPlan make_slot_plan(const std::vector<PairSpan>& spans, int64_t batch, int64_t width) {
   SlotPlan plan;
-  plan.counts = count_shards(work_of(runs, batch, width));
-  for (const auto& group : pairs_by_slot(runs))
+  plan.counts = count_shards(work_of(spans, batch, width));
+  for (const auto& group : pairs_by_slot(spans))
     cut_slot(group, batch / plan.counts.parts, width, plan.chunks);
   for (Chunk& chunk : plan.chunks) {
     chunk.first_row = plan.rows;
@@ -164,10 +164,10 @@ SlotPlan make_slot_plan(const std::vector<PairRun>& runs, int64_t batch, int64_t
   return plan;
 }
 
-int64_t count_encoded_rows(const std::vector<PairRun>& runs) {
+int64_t count_encoded_rows(const std::vector<PairSpan>& spans) {
   int64_t rows = 0;
-  for (const auto& [run, pairs, run_ends] : pairs_by_slot(runs))
-    rows += is_dense(pairs) ? make_chunk(run, pairs.data(), pairs.data() + pairs.size()).rows()
+  for (const auto& [span, pairs, span_ends] : pairs_by_slot(spans))
+    rows += is_dense(pairs) ? make_chunk(span, pairs.data(), pairs.data() + pairs.size()).rows()
                             : 2 * static_cast<int64_t>(pairs.size());
   return rows;
 }
@@ -176,11 +176,11 @@ int64_t count_encoded_rows(const std::vector<PairRun>& runs) {
 
 std::shared_ptr<const SlotPlan> slot_plan(const Pairs& pairs, int64_t batch, int64_t width) {
   return pairs.derived<SlotPlan>(batch, width,
-                                 [&] { return make_slot_plan(pairs.runs(), batch, width); });
+                                 [&] { return make_slot_plan(pairs.spans(), batch, width); });
 }
 
 int64_t encoded_rows(const Pairs& pairs) {
-  return *pairs.derived<int64_t>(0, 0, [&] { return count_encoded_rows(pairs.runs()); });
+  return *pairs.derived<int64_t>(0, 0, [&] { return count_encoded_rows(pairs.spans()); });
 }
 
 }  // namespace translution::kernels

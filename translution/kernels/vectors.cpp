@@ -12,7 +12,7 @@ VectorPasses<T>::VectorPasses(const Shape& shape, const int32_t* slots)
       slots_(slots),
       ops_(row_ops<T>()),
       vectors_(new T[shape.tokens * table_width()]),
-      turned_(new T[shape.tokens * shape.width]) {}
+      transposed_(new T[shape.tokens * shape.width]) {}
 
 // r_ij of one query: [N,heads*width].
 template <typename T>
@@ -34,9 +34,9 @@ void VectorPasses<T>::dots(int64_t i, const T* table, Features<const T> x, T* ma
   const int64_t B = shape_.batch, N = shape_.tokens, D = shape_.width;
   const T* const r = gather(i, table);
   for (int64_t h = 0; h < shape_.heads; ++h) {
-    ops_.transpose(r + h * D, N, table_width(), D, 1, 0, turned_.get(), N);
-    gemm<T>(false, false, B, N, D, x.data + i * x.row_stride + h * D, x.batch_stride, turned_.get(),
-            N, 1, map_rows(maps, h, i), sample_stride());
+    ops_.transpose(r + h * D, N, table_width(), D, 1, 0, transposed_.get(), N);
+    gemm<T>(false, false, B, N, D, x.data + i * x.row_stride + h * D, x.batch_stride,
+            transposed_.get(), N, 1, map_rows(maps, h, i), sample_stride());
   }
 }
 
@@ -56,11 +56,12 @@ void VectorPasses<T>::add_table_gradient(int64_t h, int64_t begin, int64_t end, 
   const int64_t channel = h * shape_.width + begin;
   for (int64_t i = 0; i < shape_.queries; ++i) {
     gemm<T>(true, false, N, width, B, map_rows(maps, h, i), sample_stride(),
-            x.data + i * x.row_stride + channel, x.batch_stride, 0, turned_.get(), width);
+            x.data + i * x.row_stride + channel, x.batch_stride, 0, transposed_.get(), width);
     const int32_t* const slots_i = slots_ + i * N;
     for (int64_t j = 0; j < N; ++j)
       if (slots_i[j] >= 0)
-        ops_.add(turned_.get() + j * width, width, dtable + slots_i[j] * table_width() + channel);
+        ops_.add(transposed_.get() + j * width, width,
+                 dtable + slots_i[j] * table_width() + channel);
   }
 }
 

@@ -43,7 +43,7 @@ class VectorPasses {
   const Shape shape_;
   const int32_t* const slots_;
   const RowOps<T>& ops_;
-  std::unique_ptr<T[]> vectors_, turned_;  // [N,heads*width], [width,N]
+  std::unique_ptr<T[]> vectors_, transposed_;  // [N,heads*width], [width,N]
 };
 
 }  // namespace translution::kernels

@@ -93,7 +93,7 @@ double layer_flops(const ModelOptions& o, int64_t layer) {
 // What a layer has in memory, in bytes for the whole batch.
 struct LayerBytes {
   double activations;  // what backward keeps: features between the parts of a block, and the map
-  double work;         // in backward beside it: gradients of these, and features and maps turned
+  double work;  // in backward beside it: gradients of these, and features and maps transposed
 };
 
 LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
@@ -109,17 +109,17 @@ LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
   double activations = 2 * each(size.tokens, a.dim) + 3 * each(size.tokens, width) +
                        3 * each(size.queries, a.dim) + each(size.queries, width) +
                        2 * each(size.queries, a.mlp_dim) + map;
-  double turned = 0;
+  double transposed = 0;
   if (position.method == Method::alpha_translution) {
     const int64_t small = a.heads * position.relative_dim;
     const double features = 2 * each(size.tokens, small) + each(size.queries, small);
     const double sums = each(size.queries, a.heads * position.relative_out());
     activations += features + sums;
-    turned = 2 * features + sums + (position.shared_qkv ? 2 * map : 0);
+    transposed = 2 * features + sums + (position.shared_qkv ? 2 * map : 0);
   } else if (position.method == Method::translution) {
-    turned = each(size.tokens, a.dim) + each(size.queries, width);
+    transposed = each(size.tokens, a.dim) + each(size.queries, width);
   }
-  return {activations, activations + turned};
+  return {activations, activations + transposed};
 }
 
 // Encoded queries and keys of the whole batch, which a layer keeps for backward where they fit into
@@ -228,7 +228,7 @@ std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {
 }
 
 ModelCost model_cost(const ModelOptions& o, int64_t batch) {
-  require(batch > 0, "model: wanted a batch of 1 or more, got ", batch);
+  require(batch > 0, "model: expected a batch of 1 or more, got ", batch);
   ModelCost cost{};
   for (const auto& spec : model_parameters(o)) {
     const int64_t count = spec.count();

@@ -47,14 +47,14 @@ void keep_most_likely(std::vector<Candidate>& candidates, int64_t count) {
 
 // A heap, since few of many tokens are taken from it.
 void keep_probable(std::vector<Candidate>& candidates, double share) {
-  const double wanted = share * total(candidates);
+  const double target = share * total(candidates);
   double reached = 0;
   auto rest = candidates.end();
   std::make_heap(candidates.begin(), rest, less_likely);
   do {
     std::pop_heap(candidates.begin(), rest--, less_likely);
     reached += rest->weight;
-  } while (reached < wanted && rest != candidates.begin());
+  } while (reached < target && rest != candidates.begin());
   candidates.erase(candidates.begin(), rest);
 }
 
@@ -93,16 +93,16 @@ class EvalMode {
 
 void SamplingOptions::check() const {
   require(temperature >= 0 && std::isfinite(temperature),
-          "sampling: wanted a temperature of 0 or more, got ", temperature);
-  require(top_k >= 0, "sampling: wanted top_k of 0 (all tokens) or more, got ", top_k);
-  require(top_p > 0 && top_p <= 1, "sampling: wanted top_p above 0 and up to 1, got ", top_p);
+          "sampling: expected a temperature of 0 or more, got ", temperature);
+  require(top_k >= 0, "sampling: expected top_k of 0 (all tokens) or more, got ", top_k);
+  require(top_p > 0 && top_p <= 1, "sampling: expected top_p above 0 and up to 1, got ", top_p);
 }
 
 int64_t sample_token(const torch::Tensor& logits, const SamplingOptions& options,
                      uint64_t position) {
   options.check();
   TORCH_CHECK(logits.defined() && logits.dim() == 1 && logits.numel() > 0,
-              "sampling: wanted logits [vocabulary], got ",
+              "sampling: expected logits [vocabulary], got ",
               logits.defined() ? join(logits.sizes()) : "none");
   const auto values = logits.detach().to(torch::kCPU, torch::kDouble).contiguous();
   const double highest = values.max().item<double>();  // NaN if there is one
@@ -129,11 +129,11 @@ Generator::Generator(GPT model, SamplingOptions sampling, bool cache)
 }
 
 void Generator::feed(const std::vector<int64_t>& tokens) {
-  require(!tokens.empty(), "generator: wanted one or more tokens, got none");
+  require(!tokens.empty(), "generator: expected one or more tokens, got none");
   const int64_t vocabulary = model_->options.vocabulary;
   for (const int64_t token : tokens)
-    require(token >= 0 && token < vocabulary, "generator: wanted tokens from 0 to ", vocabulary - 1,
-            ", got ", token);
+    require(token >= 0 && token < vocabulary, "generator: expected tokens from 0 to ",
+            vocabulary - 1, ", got ", token);
   for (const int64_t token : tokens) append(token);
 }
 

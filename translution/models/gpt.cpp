@@ -48,8 +48,8 @@ GPTImpl::GPTImpl(const ModelOptions& o, const at::Generator& generator) : option
 torch::Tensor GPTImpl::embed(const torch::Tensor& tokens, const at::Generator& generator) {
   TORCH_CHECK(tokens.defined(), "GPT: the tokens are missing");
   TORCH_CHECK(tokens.dim() == 2 && tokens.scalar_type() == torch::kLong,
-              "GPT: wanted int64 tokens [B, n], got ", tokens.scalar_type(), " ", tokens.sizes());
-  TORCH_CHECK(tokens.size(1) > 0 && tokens.size(1) <= options.length, "GPT: wanted 1 to ",
+              "GPT: expected int64 tokens [B, n], got ", tokens.scalar_type(), " ", tokens.sizes());
+  TORCH_CHECK(tokens.size(1) > 0 && tokens.size(1) <= options.length, "GPT: expected 1 to ",
               options.length, " tokens, got ", tokens.size(1));
   TORCH_CHECK(tokens.device() == token_embedding->weight.device(), "GPT: the tokens are on ",
               tokens.device(), ", the model is on ", token_embedding->weight.device(),

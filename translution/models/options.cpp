@@ -23,7 +23,8 @@ constexpr int64_t kMaxSize = int64_t{1} << 30, kMaxDepth = 1 << 14;
 int64_t parse_size(const std::string& name, const std::string& digits) {
   const bool number = !digits.empty() && digits.size() <= 6 &&
                       digits.find_first_not_of("0123456789") == std::string::npos;
-  require(number && std::stoll(digits) > 0, "model '", name, "': wanted a number from 1 to 999999 ",
+  require(number && std::stoll(digits) > 0, "model '", name,
+          "': expected a number from 1 to 999999 ",
           "behind the architecture, as in vit-a/12 or gpt-a-160, got '", digits, "'");
   return std::stoll(digits);
 }
@@ -128,27 +129,27 @@ AttentionOptions ModelOptions::attention(int64_t layer) const {
 
 void ModelOptions::check() const {
   const auto positive = [](const char* what, int64_t value) {
-    require(value > 0 && value <= kMaxSize, "model: wanted ", what, " of 1 to ", kMaxSize, ", got ",
-            value);
+    require(value > 0 && value <= kMaxSize, "model: expected ", what, " of 1 to ", kMaxSize,
+            ", got ", value);
   };
-  require(architecture.depth > 0 && architecture.depth <= kMaxDepth, "model: wanted depth of 1 to ",
-          kMaxDepth, ", got ", architecture.depth);
+  require(architecture.depth > 0 && architecture.depth <= kMaxDepth,
+          "model: expected depth of 1 to ", kMaxDepth, ", got ", architecture.depth);
   positive("dim", architecture.dim);
   positive("heads", architecture.heads);
   positive("dim_head", architecture.dim_head);
   positive("mlp_dim", architecture.mlp_dim);
   require(std::isfinite(dropout) && dropout >= 0 && dropout < 1,
-          "model: wanted a dropout probability in [0, 1), got ", dropout);
+          "model: expected a dropout probability in [0, 1), got ", dropout);
   require(std::isfinite(norm_eps) && norm_eps >= 0 && norm_eps < 1,
-          "model: wanted a norm_eps in [0, 1), got ", norm_eps);
+          "model: expected a norm_eps in [0, 1), got ", norm_eps);
   const int64_t hybrid = hybrid_layers.value_or(architecture.depth);
-  require(hybrid >= 0 && hybrid <= architecture.depth, "model: wanted 0 to ", architecture.depth,
+  require(hybrid >= 0 && hybrid <= architecture.depth, "model: expected 0 to ", architecture.depth,
           " hybrid layers, the depth, got ", hybrid);
   require(rest == Method::self_attention_no_pos || rest == Method::rotary,
           "model: the rest of a hybrid is self_attention_no_pos or rotary, got ",
           name_of(kMethods, rest));
   if (family == Family::vit) {
-    require(image_size.size() == 2, "model: wanted an image size of two sides, got ",
+    require(image_size.size() == 2, "model: expected an image size of two sides, got ",
             times(image_size));
     positive("patch_size", patch_size);
     positive("channels", channels);

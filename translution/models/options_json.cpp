@@ -45,12 +45,13 @@ bool has_type(FieldType type, const Json& value) {
 
 // The text of a value, as users would write it; "attention: heads" stands before a refusal.
 std::string text_of(FieldType type, const std::string& where, const Json& value) {
-  const auto wants = [](FieldType wanted) {
+  const auto name_of_type = [](FieldType expected) {
     for (const auto& entry : kFieldTypes)
-      if (entry.value == wanted) return entry.summary;
+      if (entry.value == expected) return entry.summary;
     return "";
   };
-  require(has_type(type, value), where, " wants ", wants(type), ", got ", value.dump());
+  require(has_type(type, value), where, " placeholder ", name_of_type(type), ", got ",
+          value.dump());
   if (type == FieldType::on_off) return name_of(kSwitch, value.get<bool>());
   if (type == FieldType::real) return number_text(value.get<double>());
   if (type == FieldType::word) return value.get<std::string>();
@@ -73,7 +74,7 @@ Json value_of(const SettingInfo& setting, const std::string& text) {
 
 Json parse_object(const char* what, const std::string& text) {
   auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  require(json.is_object(), what, ": wanted options as a JSON object, got '", text, "'");
+  require(json.is_object(), what, ": expected options as a JSON object, got '", text, "'");
   return json;
 }
 
@@ -145,7 +146,7 @@ ModelOptions model_from_json(Family family, const std::string& text) {
   auto options = defaults_of(family);
   if (const auto name = json.find("model"); name != json.end() && !name->is_null()) {
     options = ModelOptions::named(text_of(FieldType::word, "model: model", *name));
-    require(options.family == family, "model: wanted the name of a ",
+    require(options.family == family, "model: expected the name of a ",
             family == Family::vit ? "vit" : "gpt", ", got '", name->get<std::string>(), "'");
   }
   json.erase("model");

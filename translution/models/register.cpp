@@ -53,7 +53,8 @@ int64_t release_pool() { return runtime().release_pool(); }
 // --- models
 
 Family family_of(const std::string& name) {
-  require(name == "vit" || name == "gpt", "model: wanted the family vit or gpt, got '", name, "'");
+  require(name == "vit" || name == "gpt", "model: expected the family vit or gpt, got '", name,
+          "'");
   return name == "vit" ? Family::vit : Family::gpt;
 }
 
@@ -104,7 +105,7 @@ AttentionOptions layer_options(const std::string& json, const OptionalTensor& re
   const auto& matrix = *relation;
   TORCH_CHECK(
       matrix.dim() == 2 && matrix.size(0) == matrix.size(1) && matrix.scalar_type() == at::kLong,
-      "relation: wanted slots as an int64 tensor [N, N], got ", matrix.scalar_type(), " ",
+      "relation: expected slots as an int64 tensor [N, N], got ", matrix.scalar_type(), " ",
       matrix.sizes());
   const auto dense = matrix.cpu().contiguous();
   const auto* first = dense.data_ptr<int64_t>();
@@ -147,7 +148,7 @@ std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::stri
                                             const std::string& precision) {
   const auto known = SettingValue{"names", names}.words();
   TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
-              "attention_layer: wanted a name for each weight, and a matrix first; got '", names,
+              "attention_layer: expected a name for each weight, and a matrix first; got '", names,
               "' and ", weights.size(), " weights");
   const AttentionLayout layout{pairs, tokens, shorter, value_or_undefined(angles),
                                value_or_undefined(position_features)};

@@ -186,7 +186,7 @@ ModelOptions parse_model(const std::map<std::string, std::string>& texts,
                          const std::string& prefix) {
   const auto name = texts.find("model");
   require(name != texts.end(), prefix,
-          "model is missing; wanted a name such as vit-a/12 or gpt-a-160");
+          "model is missing; expected a name such as vit-a/12 or gpt-a-160");
   auto model = ModelOptions::named(name->second);
   for (const auto& group : model_settings())
     for (const auto& setting : group.settings)

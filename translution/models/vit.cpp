@@ -30,7 +30,7 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image, const at::Generator& ge
   TORCH_CHECK(image.defined(), "ViT: the images are missing");
   TORCH_CHECK(image.dim() == 4 && image.size(1) == options.channels &&
                   image.size(2) == options.image_size[0] && image.size(3) == options.image_size[1],
-              "ViT: wanted images [B, ", options.channels, ", ", options.image_size[0], ", ",
+              "ViT: expected images [B, ", options.channels, ", ", options.image_size[0], ", ",
               options.image_size[1], "], got ", image.sizes());
   // The bias has the type of features; the weight may be bfloat16 beside float32 (bf16_weights.h).
   const auto& like = patch_embed->bias;

@@ -13,13 +13,14 @@ using namespace detail;
 namespace {
 
 torch::nn::Dropout make_dropout(double p) {
-  require(p >= 0 && p < 1, "block: wanted a dropout probability in [0, 1), got ", p);
+  require(p >= 0 && p < 1, "block: expected a dropout probability in [0, 1), got ", p);
   return torch::nn::Dropout(p);
 }
 
 torch::nn::Linear checked_linear(int64_t in, int64_t out, Init init,
                                  const at::Generator& generator) {
-  require(in > 0 && out > 0, "block: wanted dim and mlp_dim of 1 or more, got ", in, " and ", out);
+  require(in > 0 && out > 0, "block: expected dim and mlp_dim of 1 or more, got ", in, " and ",
+          out);
   return make_linear(in, out, init, generator);
 }
 

@@ -26,17 +26,17 @@ int64_t position_feature_count(const AttentionOptions& options) {
 }
 
 void check_options(const AttentionOptions& o) {
-  require(o.dim() > 0, "attention: wanted dim of 1 or more, got ", o.dim());
-  require(o.heads() > 0, "attention: wanted one or more heads, got ", o.heads());
-  require(o.dim_head() > 0, "attention: wanted dim_head of 1 or more, got ", o.dim_head());
+  require(o.dim() > 0, "attention: expected dim of 1 or more, got ", o.dim());
+  require(o.heads() > 0, "attention: expected one or more heads, got ", o.heads());
+  require(o.dim_head() > 0, "attention: expected dim_head of 1 or more, got ", o.dim_head());
   const bool alpha = o.position().method == Method::alpha_translution;
   const int64_t small = std::max(o.position().relative_dim, o.position().relative_dim_out);
   const int64_t widest = alpha ? std::max(o.dim_head(), small) : o.dim_head();
   require(o.dim() <= kMaxWidth && o.heads() <= kMaxWidth / widest, "attention: dim ", o.dim(),
           " or ", o.heads(), " heads of ", widest, " channels are wider than ", kMaxWidth);
   require(o.dropout() >= 0 && o.dropout() < 1,
-          "attention: wanted a dropout probability in [0, 1), got ", o.dropout());
-  require(o.workspace() >= 0, "attention: wanted a workspace of 0 or more bytes, got ",
+          "attention: expected a dropout probability in [0, 1), got ", o.dropout());
+  require(o.workspace() >= 0, "attention: expected a workspace of 0 or more bytes, got ",
           o.workspace());
   o.position().check();
   require(!o.qkv_bias() || o.position().shares_qkv(), "attention: qkv_bias goes with methods that ",

@@ -181,7 +181,7 @@ void check_names(const torch::OrderedDict<std::string, at::Tensor>& parameters,
                  const NamedTensors& tensors) {
   for (const auto& parameter : parameters)
     require(tensors.count(parameter.key()) == 1, "load: ", parameter.key(), " ",
-            join(parameter.value().sizes()), " is missing; wanted tensors of the same model");
+            join(parameter.value().sizes()), " is missing; expected tensors of the same model");
   for (const auto& [name, tensor] : tensors) {
     if (!parameters.contains(name))
       throw std::invalid_argument(join("load: the model has no parameter '", name, "'",
@@ -231,7 +231,7 @@ std::vector<RegridNote> load_tensors(torch::nn::Module& model, const NamedTensor
       notes.push_back(note);
     }
     require(tensor.sizes() == parameter.value().sizes(), "load: ", parameter.key(), " is ",
-            tensor.sizes(), ", the model wants ", parameter.value().sizes());
+            tensor.sizes(), ", the model has ", parameter.value().sizes());
     copies.emplace_back(parameter.value(), tensor);
   }
   torch::NoGradGuard no_grad;

@@ -105,11 +105,11 @@ void update_packed(const kernels::AdamWStep<float>& step, const PackedCopies& co
       kernels::row_ops<float>().adamw(
           step, gradient.data_ptr<float>() + begin, count * n, parameter.data_ptr<float>() + begin,
           first.data_ptr<float>() + begin, second.data_ptr<float>() + begin);
-      for (const bool turned : {false, true}) {
-        const auto& tiles = turned ? copies.turned : copies.straight;
+      for (const bool transposed : {false, true}) {
+        const auto& tiles = transposed ? copies.transposed : copies.straight;
         if (tiles.defined())
           kernels::pack_band(
-              parameter.data_ptr<float>() + matrix * k * n, row, count, k, n, turned,
+              parameter.data_ptr<float>() + matrix * k * n, row, count, k, n, transposed,
               static_cast<kernels::Bf16*>(tiles.data_ptr()) + matrix * tiles.size(1));
       }
     };
@@ -123,7 +123,7 @@ void update_cpu(const AdamWOptions& options, int64_t steps, double scale,
     return update_portable(options, steps, scale, gradient, parameter, first, second);
   const auto dense = gradient.contiguous();
   const auto copies = copies_to_update(parameter);
-  if (copies.straight.defined() || copies.turned.defined()) {
+  if (copies.straight.defined() || copies.transposed.defined()) {
     update_packed(make_step<float>(options, steps, /*decays=*/true, scale), copies, dense,
                   parameter, first, second);
     parameter.unsafeGetTensorImpl()->bump_version();
@@ -144,12 +144,12 @@ void check_alike(const char* what, const at::Tensor& tensor, const at::Tensor& p
   TORCH_CHECK(tensor.sizes() == parameter.sizes() &&
                   tensor.scalar_type() == parameter.scalar_type() &&
                   tensor.device() == parameter.device(),
-              "AdamW: wanted a ", what, " like its parameter, ", parameter.scalar_type(), " ",
+              "AdamW: expected a ", what, " like its parameter, ", parameter.scalar_type(), " ",
               parameter.sizes(), ", got ", tensor.scalar_type(), " ", tensor.sizes());
 }
 
 void check_contiguous(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.is_contiguous(), "AdamW: wanted contiguous parameters, got one of shape ",
+  TORCH_CHECK(tensor.is_contiguous(), "AdamW: expected contiguous parameters, got one of shape ",
               tensor.sizes(), " and strides ", tensor.strides());
 }
 
@@ -160,7 +160,7 @@ void step_op(at::TensorList parameters, at::TensorList gradients, at::TensorList
   const at::NoGradGuard no_grad;
   const size_t count = parameters.size();
   TORCH_CHECK(gradients.size() == count && first.size() == count && second.size() == count,
-              "AdamW: wanted a gradient and two moments for each of ", count, " parameters");
+              "AdamW: expected a gradient and two moments for each of ", count, " parameters");
   for (size_t p = 0; p < count; ++p) {
     at::Tensor parameter = parameters[p], m = first[p], v = second[p];
     check_contiguous(parameter);

@@ -69,7 +69,7 @@ TermGradients backward_meta(const OutputGradients&, const AttentionTerms& terms,
 
 // --- autograd
 
-// Autograd wants defined tensors, so the absent terms are dropped on the way in; bit t of
+// Autograd needs defined tensors, so the absent terms are dropped on the way in; bit t of
 // `present` tells whether term t is there.
 struct PresentTerms {
   std::vector<at::Tensor> tensors;
@@ -191,7 +191,7 @@ AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call
 
 at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call,
                         const at::Generator& generator) {
-  TORCH_CHECK(p >= 0 && p < 1, "dropout: wanted a probability in [0, 1), got ", p);
+  TORCH_CHECK(p >= 0 && p < 1, "dropout: expected a probability in [0, 1), got ", p);
   if (p == 0) return {};
   TORCH_CHECK(x.defined() && x.dim() == 3, "dropout: expected x [B, N, C]");
   const auto& rows = call.pairs.rows;

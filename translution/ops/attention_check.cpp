@@ -53,7 +53,7 @@ void check_scores(Checker& check, const AttentionTerms& t, int64_t heads) {
   TORCH_CHECK(q_width == k_width, kOp, ": relative queries are ", q_width, " wide, relative keys ",
               k_width, "; they must be equal, or both absent");
   TORCH_CHECK(t.q.defined() || q_width > 0, kOp,
-              ": wanted q and k, or relative queries and keys, got neither");
+              ": expected q and k, or relative queries and keys, got neither");
 }
 
 // Tables must have a row for every slot of the pairs.
@@ -97,7 +97,7 @@ void check_sizes(Checker& check, const AttentionTerms& t, const AttentionCall& c
     check.size(name, x, 0, size.batch, "the batch");
     check.size(name, x, 1, tokens, reason);
   };
-  TORCH_CHECK(size.tokens > 0, kOp, ": wanted one or more tokens, got none");
+  TORCH_CHECK(size.tokens > 0, kOp, ": expected one or more tokens, got none");
   batch_and_tokens("q", t.q, size.queries, "the query rows");
   batch_and_tokens("rel_q", t.rel_q, size.queries, "the query rows");
   for (const auto& [name, x] : {std::pair{"k", t.k}, std::pair{"v", t.v},
@@ -105,9 +105,9 @@ void check_sizes(Checker& check, const AttentionTerms& t, const AttentionCall& c
     batch_and_tokens(name, x, size.tokens, "the tokens");
   if (call.keep.defined()) {
     check.tensor("keep", call.keep, 4, "[B, heads, Nq, N]");
-    const c10::SymInt wanted[] = {size.batch, size.heads, size.queries, size.tokens};
+    const c10::SymInt expected[] = {size.batch, size.heads, size.queries, size.tokens};
     for (int64_t dim = 0; dim < 4; ++dim)
-      check.size("keep", call.keep, dim, wanted[dim], "the attention map's shape");
+      check.size("keep", call.keep, dim, expected[dim], "the attention map's shape");
   }
 }
 
@@ -148,8 +148,8 @@ AttentionSizes sizes_of(const AttentionTerms& terms, const AttentionCall& call) 
 }
 
 AttentionSizes check_attention(const AttentionTerms& t, const AttentionCall& call) {
-  TORCH_CHECK(call.heads > 0, kOp, ": wanted one or more heads, got ", call.heads);
-  TORCH_CHECK(std::isfinite(call.scale), kOp, ": wanted a finite scale, got ", call.scale);
+  TORCH_CHECK(call.heads > 0, kOp, ": expected one or more heads, got ", call.heads);
+  TORCH_CHECK(std::isfinite(call.scale), kOp, ": expected a finite scale, got ", call.scale);
   Checker check(kOp, call.precision);
   check_scores(check, t, call.heads);
   if (t.v.defined()) {
@@ -157,7 +157,7 @@ AttentionSizes check_attention(const AttentionTerms& t, const AttentionCall& cal
     check.splits("v", t.v, call.heads);
   }
   const auto relative = check_side(check, "rel_v", t.rel_v, "table_v", t.table_v, call.heads);
-  TORCH_CHECK(t.v.defined() || relative > 0, kOp, ": wanted v, or relative values, got neither");
+  TORCH_CHECK(t.v.defined() || relative > 0, kOp, ": expected v, or relative values, got neither");
   const auto size = sizes_of(t, call);
   check_sizes(check, t, call, size);
   check_slots(check, t, call);

@@ -38,8 +38,8 @@ constexpr const char* kAttentionBackward =
     "Tensor? keep, Tensor? mask, str precision, str group) -> Tensor[]";
 
 inline AttentionTerms to_terms(const OptionalTensorList& list) {
-  TORCH_CHECK(list.size() == kTermCount, "attention: wanted a list of ", kTermCount, " terms, got ",
-              list.size());
+  TORCH_CHECK(list.size() == kTermCount, "attention: expected a list of ", kTermCount,
+              " terms, got ", list.size());
   AttentionTerms terms;
   for (int t = 0; t < kTermCount; ++t) terms.*kTermFields[t] = value_or_undefined(list.get(t));
   return terms;

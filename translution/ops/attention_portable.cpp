@@ -182,12 +182,12 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
   const int64_t joined =
       (asked & kJoinK ? int64_t{1} << kRelK : 0) | (asked & kJoinV ? int64_t{1} << kRelV : 0);
   const int64_t needs = asked | joined;
-  const auto wants = [needs](int term) { return ((needs >> term) & 1) != 0; };
+  const auto needs_grad = [needs](int term) { return ((needs >> term) & 1) != 0; };
   Context context(terms, call, sizes_of(terms, call));
   const auto attention = d.attention.contiguous();
-  context.q.start_backward(wants(kRelQ), wants(kTableQ));
-  context.k.start_backward(wants(kRelK), wants(kTableK));
-  context.v.start_backward(wants(kRelV), wants(kTableV));
+  context.q.start_backward(needs_grad(kRelQ), needs_grad(kTableQ));
+  context.k.start_backward(needs_grad(kRelK), needs_grad(kTableK));
+  context.v.start_backward(needs_grad(kRelV), needs_grad(kTableV));
   const auto weights = apply_keep(call, apply_gate(context, attention));
   TermGradients grads;
 
@@ -195,7 +195,7 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
   if (terms.v.defined() && d.out.defined()) {
     const auto d_heads = context.heads_of(d.out);
     d_weights = at::matmul(d_heads, context.heads_of(terms.v).transpose(-1, -2));
-    if (wants(kV))
+    if (needs_grad(kV))
       grads[kV] = join_heads(at::matmul(context.operand(weights).transpose(-1, -2), d_heads));
   }
   if (context.v.present() && d.relative_out.defined())
@@ -205,10 +205,10 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
   if (terms.gate.defined()) {
     const auto gate = context.gate();
     const auto position = context.position_attention();
-    if (wants(kGate))
+    if (needs_grad(kGate))
       grads[kGate] = ((d_attention * (position - attention)).sum(at::IntArrayRef{0, 2, 3}) *
                       (gate * (1 - gate)).view(-1));
-    if (wants(kPosition))
+    if (needs_grad(kPosition))
       grads[kPosition] = sum_by_slot(
           context, softmax_backward((d_attention * gate).sum(0, /*keepdim=*/true), position),
           terms.position);
@@ -218,13 +218,13 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
   const auto d_scores = softmax_backward(d_attention, attention);
   if (terms.q.defined()) {
     const auto factor = context.operand(d_scores);
-    if (wants(kQ))
+    if (needs_grad(kQ))
       grads[kQ] = join_heads(at::matmul(factor, context.heads_of(terms.k))).mul_(call.scale);
-    if (wants(kK))
+    if (needs_grad(kK))
       grads[kK] = join_heads(at::matmul(factor.transpose(-1, -2), context.heads_of(terms.q)))
                       .mul_(call.scale);
   }
-  if (terms.bias.defined() && wants(kBias))
+  if (terms.bias.defined() && needs_grad(kBias))
     grads[kBias] = sum_by_slot(context, d_scores, terms.bias);
   if (context.relative_scores()) relative_scores_backward(context, d_scores);
   grads[kRelQ] = context.q.dx(), grads[kTableQ] = context.q.dtable();

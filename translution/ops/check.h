@@ -13,7 +13,7 @@ class Checker {
   explicit Checker(const char* op, Precision precision = Precision::float32)
       : op_(op), precision_(precision) {}
 
-  /// Wanted: float, `dims` dimensions, the type and device of the first tensor checked.
+  /// Expected: float, `dims` dimensions, the type and device of the first tensor checked.
   void tensor(const char* name, const at::Tensor& t, int64_t dims, const char* layout) {
     TORCH_CHECK(t.defined(), op_, ": ", name, " ", layout, " is missing");
     TORCH_CHECK(at::isFloatingType(t.scalar_type()), op_, ": ", name,
@@ -34,19 +34,19 @@ class Checker {
                 first_name_, " is on ", first_.device(), "; move one of them");
   }
 
-  /// Wanted: size `wanted` along `dim`, for the reason given.
-  void size(const char* name, const at::Tensor& t, int64_t dim, const c10::SymInt& wanted,
+  /// Expected: size `expected` along `dim`, for the reason given.
+  void size(const char* name, const at::Tensor& t, int64_t dim, const c10::SymInt& expected,
             const char* reason) const {
-    TORCH_CHECK(t.sym_size(dim) == wanted, op_, ": ", name, " has size ", t.sym_size(dim),
-                " in dimension ", dim < 0 ? dim + t.dim() : dim, ", wanted ", wanted, " (", reason,
-                "); its shape is ", t.sym_sizes());
+    TORCH_CHECK(t.sym_size(dim) == expected, op_, ": ", name, " has size ", t.sym_size(dim),
+                " in dimension ", dim < 0 ? dim + t.dim() : dim, ", expected ", expected, " (",
+                reason, "); its shape is ", t.sym_sizes());
   }
 
-  /// Wanted: a width that splits evenly among the heads.
+  /// Expected: a width that splits evenly among the heads.
   void splits(const char* name, const at::Tensor& t, int64_t heads) const {
     const auto width = t.sym_size(-1);
     TORCH_CHECK(width > 0 && width % heads == 0, op_, ": the width ", width, " of ", name,
-                " does not split evenly among ", heads, " heads; wanted a multiple of ", heads);
+                " does not split evenly among ", heads, " heads; expected a multiple of ", heads);
   }
 
   const char* op() const { return op_; }

@@ -39,7 +39,8 @@ c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
                               const std::string& precision) {
   Checker check(kConvolution, parse_name("precision", kPrecisions, precision));
   check.tensor("x", x, 3, "[B, N, C]");
-  TORCH_CHECK(x.sym_size(1) > 0, kConvolution, ": wanted one or more tokens, x is ", x.sym_sizes());
+  TORCH_CHECK(x.sym_size(1) > 0, kConvolution, ": expected one or more tokens, x is ",
+              x.sym_sizes());
   check.tensor("weight", weight, 3, "[slots, C, width], one matrix per slot");
   check.size("weight", weight, 1, x.sym_size(2), "the channels of x");
   const auto offsets = find_offsets(pairs);

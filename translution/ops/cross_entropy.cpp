@@ -40,16 +40,16 @@ void check_loss(const at::Tensor& logits, const at::Tensor& target) {
   TORCH_CHECK(target.scalar_type() == at::kLong, kCrossEntropy,
               ": expected a target of int64 classes, got ", target.scalar_type());
   TORCH_CHECK(target.dim() == 1 && target.sym_size(0) == logits.sym_size(0), kCrossEntropy,
-              ": wanted a class for each of ", logits.sym_size(0), " rows, got a target of shape ",
-              target.sym_sizes());
+              ": expected a class for each of ", logits.sym_size(0),
+              " rows, got a target of shape ", target.sym_sizes());
 }
 
 void check_classes(const at::Tensor& logits, const at::Tensor& target) {
   const int64_t rows = logits.size(0), classes = logits.size(1);
   const int64_t* const of_row = target.data_ptr<int64_t>();
   for (int64_t row = 0; row < rows; ++row)
-    TORCH_CHECK(0 <= of_row[row] && of_row[row] < classes, kCrossEntropy, ": wanted classes 0 to ",
-                classes - 1, ", got ", of_row[row], " in row ", row);
+    TORCH_CHECK(0 <= of_row[row] && of_row[row] < classes, kCrossEntropy,
+                ": expected classes 0 to ", classes - 1, ", got ", of_row[row], " in row ", row);
 }
 
 // work(row), for rows of a matrix.

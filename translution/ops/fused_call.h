@@ -30,7 +30,7 @@ struct FusedCall {
 
   bool key_vectors() const { return is_vectors(terms.table_k); }
   bool value_vectors() const { return is_vectors(terms.table_v); }
-  bool wants(int term) const { return ((needs >> term) & 1) != 0; }
+  bool needs_grad(int term) const { return ((needs >> term) & 1) != 0; }
   /// A lane of a pair, or the item whose map it lies in: one sample and head.
   int64_t lane_count() const { return batch * heads; }
   int64_t pair_count() const { return queries * tokens; }

@@ -12,7 +12,7 @@
 namespace translution {
 namespace {
 
-constexpr int64_t kPairs = 256;  // turned at a time, between lanes and maps
+constexpr int64_t kPairs = 256;  // transposed at a time, between lanes and maps
 
 }  // namespace
 
@@ -69,7 +69,7 @@ at::Tensor FusedContent<T>::values_backward(const at::Tensor& weights, const at:
   auto d_maps = call_.new_maps();
   if (!d_out.defined()) return d_maps.zero_();
   const auto v = readable(call_.terms.v), d = readable(d_out), maps = to_maps(weights);
-  if (call_.wants(kV)) dv = large_empty(v.sizes(), call_.options);
+  if (call_.needs_grad(kV)) dv = large_empty(v.sizes(), call_.options);
   for_items([&](auto& passes, int64_t begin, int64_t end) {
     passes.values_backward(begin, end, data<T>(maps), features<const T>(v), features<const T>(d),
                            data<T>(d_maps), features<T>(dv));
@@ -81,8 +81,8 @@ template <typename T>
 void FusedContent<T>::scores_backward(const at::Tensor& d_scores, at::Tensor& dq,
                                       at::Tensor& dk) const {
   const auto q = readable(call_.terms.q), k = readable(call_.terms.k);
-  if (call_.wants(kQ)) dq = large_empty(q.sizes(), call_.options);
-  if (call_.wants(kK)) dk = large_empty(k.sizes(), call_.options);
+  if (call_.needs_grad(kQ)) dq = large_empty(q.sizes(), call_.options);
+  if (call_.needs_grad(kK)) dk = large_empty(k.sizes(), call_.options);
   for_items([&](auto& passes, int64_t begin, int64_t end) {
     passes.scores_backward(begin, end, features<const T>(q), features<const T>(k),
                            data<T>(d_scores), features<T>(dq), features<T>(dk));

@@ -12,7 +12,7 @@ class FusedContent {
 
   at::Tensor scores() const;                           ///< maps, without the scale
   at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,F]; empty without v
-  /// Returns the gradient of the weights; `dv` receives that of v if wanted.
+  /// Returns the gradient of the weights; `dv` receives that of v if needed.
   at::Tensor values_backward(const at::Tensor& weights, const at::Tensor& d_out,
                              at::Tensor& dv) const;
   void scores_backward(const at::Tensor& d_scores, at::Tensor& dq, at::Tensor& dk) const;

@@ -14,7 +14,7 @@ namespace {
 
 // x [parts,rows,cols] -> [parts,cols,rows], as T and in memory.
 template <typename T>
-at::Tensor turned(const at::Tensor& x, int64_t parts, int64_t rows, int64_t cols) {
+at::Tensor transposed(const at::Tensor& x, int64_t parts, int64_t rows, int64_t cols) {
   const auto& ops = kernels::row_ops<T>();
   auto out = large_empty({parts, cols, rows}, x.options());
   for (int64_t part = 0; part < parts; ++part) {
@@ -109,7 +109,7 @@ at::Tensor FusedRelative<Passes>::tokens_first(const at::Tensor& x, bool batch_l
   else if constexpr (kBf16)
     return rounded_tokens_first(x, parts);
   else if (batch_last)
-    return turned<T>(x.contiguous(), parts, b, N * C).view({parts, N, C, b});
+    return transposed<T>(x.contiguous(), parts, b, N * C).view({parts, N, C, b});
   else
     return x.reshape({parts, b, N, C}).transpose(1, 2).contiguous();
 }
@@ -139,11 +139,11 @@ typename FusedRelative<Passes>::Side FusedRelative<Passes>::side(const Features&
   const Row* const rows =
       features.rows.defined() ? data<Row>(features.rows) + part * features.rows.stride(0) : nullptr;
   if constexpr (kLastBf16) {
-    return {x, rows, data<Row>(table.straight), data<Row>(table.turned), channels, width};
+    return {x, rows, data<Row>(table.straight), data<Row>(table.transposed), channels, width};
   } else if constexpr (kBf16) {
     const bool floats = matrices.defined() && matrices.scalar_type() == at::kFloat;
     return {x,
-            {data<Row>(table.straight), data<Row>(table.turned),
+            {data<Row>(table.straight), data<Row>(table.transposed),
              floats ? data<float>(matrices) : nullptr, floats ? nullptr : data<Row>(matrices)},
             channels,
             width};
@@ -197,7 +197,7 @@ at::Tensor FusedRelative<Passes>::merge(const at::Tensor& sums) const {
   const auto total = sums[0];
   const int64_t parts = total.size(0), N = total.size(1), B = call_.batch;
   if (call_.batch_last)
-    return turned<T>(total, parts, N * total.size(2), B / parts).view({B, N, total.size(2)});
+    return transposed<T>(total, parts, N * total.size(2), B / parts).view({B, N, total.size(2)});
   auto out = large_empty({B, N, total.size(3)}, call_.options);
   out.view({parts, B / parts, N, total.size(3)}).copy_(total.transpose(1, 2));
   return out;
@@ -264,10 +264,10 @@ struct FusedRelative<Passes>::Gradient {
       : relative(relative),
         term(term),
         sum(joined ? *joined : own),
-        first(joined ? !joined->defined() : relative.call_.wants(term)) {
+        first(joined ? !joined->defined() : relative.call_.needs_grad(term)) {
     if (first) (joined ? *joined : own) = relative.new_sums(features.tokens, features.channels);
     const auto& matrices = table.matrices;
-    if (relative.call_.wants(term + 1) && matrices.defined()) {
+    if (relative.call_.needs_grad(term + 1) && matrices.defined()) {
       dtable = large_empty(matrices.sizes(), relative.call_.options);
       written.assign(matrices.size(0), 0);
     }

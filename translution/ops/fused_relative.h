@@ -66,7 +66,7 @@ class FusedRelative {
   struct Table {
     at::Tensor matrices;  // [M,C,R]
     /// bf16: packed copies, if there are any; with the samples last, rows with zeros behind them.
-    at::Tensor straight, turned;
+    at::Tensor straight, transposed;
   };
   // What one thread does at a time.
   struct Piece {

@@ -127,14 +127,14 @@ void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
                                      TermGradients& grads) const {
   const auto& ops = kernels::row_ops<T>();
   const auto gate = at::sigmoid(call_.terms.gate);
-  if (call_.wants(kGate)) {
+  if (call_.needs_grad(kGate)) {
     auto sums = at::zeros({call_.heads}, at::kDouble);  // d . (position - p), by head
     const auto by_row = position_less_own(p, d);
     for (size_t row = 0; row < by_row.size(); ++row)
       data<double>(sums)[row / call_.queries % call_.heads] += by_row[row];
     grads[kGate] = (sums * gate * (1 - gate)).to(call_.options);
   }
-  if (!call_.wants(kPosition)) return;
+  if (!call_.needs_grad(kPosition)) return;
   auto by_pair = sum_first(d).mul_(gate.view({-1, 1, 1}));  // [H,Nq,N]
   for_rows(call_.heads * call_.queries, [&](int64_t row) {
     ops.softmax_row_backward(data<T>(position_) + row * call_.tokens,
@@ -161,7 +161,7 @@ void FusedSoftmax<T>::on_maps_backward(const at::Tensor& p, at::Tensor& d,
                              data<T>(scales)[row / call_.queries % call_.heads]);
   });
   if (!terms.bias.defined()) return;
-  if (call_.wants(kBias)) grads[kBias] = sum_by_slot(sum_first(d), terms.bias);
+  if (call_.needs_grad(kBias)) grads[kBias] = sum_by_slot(sum_first(d), terms.bias);
   d.mul_(call_.call.scale);
 }
 

@@ -21,7 +21,7 @@ class FusedSoftmax {
   /// where there is a gate.
   at::Tensor gated(const at::Tensor& p) const;
   /// The gradient of unscaled scores, in place on that of gated(p); `grads` receive those of bias,
-  /// position and gate that are wanted.
+  /// position and gate that are needed.
   void on_maps_backward(const at::Tensor& p, at::Tensor& d, TermGradients& grads) const;
 
  private:

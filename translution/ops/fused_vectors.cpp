@@ -71,24 +71,25 @@ template <typename T>
 void FusedVectors<T>::values_backward(const at::Tensor& weights, const at::Tensor& d_out,
                                       at::Tensor& d_maps, at::Tensor& dtable) const {
   const auto table = call_.terms.table_v.contiguous();
-  const bool wanted = call_.wants(kTableV);
+  const bool needed = call_.needs_grad(kTableV);
   if (!d_out.defined()) {
-    if (wanted) dtable = large_zeros(table.sizes(), call_.options);
+    if (needed) dtable = large_zeros(table.sizes(), call_.options);
     return;
   }
   const auto d = readable(d_out);
   for_queries(table, [&](auto& passes, int64_t i) {
     passes.dots(i, data<T>(table), features<const T>(d), data<T>(d_maps));
   });
-  if (wanted) dtable = table_gradient(table, weights, d);
+  if (needed) dtable = table_gradient(table, weights, d);
 }
 
 template <typename T>
 void FusedVectors<T>::scores_backward(const at::Tensor& d_scores, at::Tensor& dq,
                                       at::Tensor& dtable) const {
   const auto& table = call_.terms.table_k;
-  if (call_.wants(kRelQ)) dq = sums(table, d_scores);
-  if (call_.wants(kTableK)) dtable = table_gradient(table, d_scores, readable(call_.terms.rel_q));
+  if (call_.needs_grad(kRelQ)) dq = sums(table, d_scores);
+  if (call_.needs_grad(kTableK))
+    dtable = table_gradient(table, d_scores, readable(call_.terms.rel_q));
 }
 
 template class FusedVectors<float>;

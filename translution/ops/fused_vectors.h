@@ -15,7 +15,7 @@ class FusedVectors {
   void add_scores(at::Tensor& maps) const;
   at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,S]
 
-  /// Adds to d_maps the gradient of the weights; `dtable` receives that of table_v if wanted.
+  /// Adds to d_maps the gradient of the weights; `dtable` receives that of table_v if needed.
   void values_backward(const at::Tensor& weights, const at::Tensor& d_out, at::Tensor& d_maps,
                        at::Tensor& dtable) const;
   void scores_backward(const at::Tensor& d_scores, at::Tensor& dq, at::Tensor& dtable) const;

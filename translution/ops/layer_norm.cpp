@@ -93,7 +93,7 @@ at::Tensor norm_meta(const at::Tensor& x, const at::Tensor& weight, const at::Te
   return empty_of(x);
 }
 
-// All three at once: those that are not wanted cost little.
+// All three at once: those that are not needed cost little.
 NormGradients norm_backward_portable(const at::Tensor& d, const at::Tensor& x,
                                      const at::Tensor& weight, double eps) {
   const auto stats = at::native_layer_norm(x, weight.sizes(), weight, weight, eps);

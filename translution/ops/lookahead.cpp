@@ -95,15 +95,15 @@ void Lookahead::look_ahead(const at::Tensor& x, int64_t known) {
 }
 
 void Lookahead::offer(const at::Tensor& x, Range tokens, Range queries) {
-  if (bf16_) return offer_runs_bf16(x, runs(tokens, queries));
+  if (bf16_) return offer_spans_bf16(x, spans(tokens, queries));
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lookahead",
-                             [&] { offer_runs<scalar_t>(x, runs(tokens, queries)); });
+                             [&] { offer_spans<scalar_t>(x, spans(tokens, queries)); });
 }
 
 // The pairs of these tokens and queries, along the diagonals: consecutive queries meet consecutive
 // tokens.
-std::vector<PairRun> Lookahead::runs(Range tokens, Range queries) const {
-  std::vector<PairRun> found;
+std::vector<PairSpan> Lookahead::spans(Range tokens, Range queries) const {
+  std::vector<PairSpan> found;
   const int64_t least = std::max<int64_t>(0, queries.begin - tokens.end + 1);
   for (int64_t delta = least; delta < queries.end - tokens.begin; ++delta) {
     const int64_t end = std::min(queries.end, tokens.end + delta);
@@ -121,35 +121,35 @@ std::vector<PairRun> Lookahead::runs(Range tokens, Range queries) const {
   return found;
 }
 
-// The offers of a run lie on a diagonal of their tensors, a fixed step apart: products write them
+// The offers of a span lie on a diagonal of their tensors, a fixed step apart: products write them
 // where they belong.
 template <typename T>
-void Lookahead::offer_runs(const at::Tensor& x, const std::vector<PairRun>& runs) {
+void Lookahead::offer_spans(const at::Tensor& x, const std::vector<PairSpan>& spans) {
   const int64_t C = x.size(1), E = weights_.q.size(2), D = E / heads_, F = weights_.v.size(2);
   const int64_t tokens = first_ + ahead_;
   const T* features = x.data_ptr<T>();
   const T *wq = weights_.q.data_ptr<T>(), *wk = weights_.k.data_ptr<T>(),
           *wv = weights_.v.data_ptr<T>();
   T *scorers = scorers_.data_ptr<T>(), *values = values_.data_ptr<T>();
-  parallel_each(static_cast<int64_t>(runs.size()), [&] {
+  parallel_each(static_cast<int64_t>(spans.size()), [&] {
     return [&, keys = std::vector<T>(kAhead * E)](int64_t r) mutable {
-      const PairRun& run = runs[r];
-      const T* x_j = features + run.j * C;
-      const int64_t query = run.i - first_;
-      gemm<T>(false, false, run.length, E, C, x_j, C, wk + run.key_slot * C * E, E, 0, keys.data(),
-              E);
+      const PairSpan& span = spans[r];
+      const T* x_j = features + span.j * C;
+      const int64_t query = span.i - first_;
+      gemm<T>(false, false, span.length, E, C, x_j, C, wk + span.key_slot * C * E, E, 0,
+              keys.data(), E);
       for (int64_t h = 0; h < heads_; ++h)
-        gemm<T>(false, true, run.length, C, D, keys.data() + h * D, E,
-                wq + run.slot * C * E + h * D, E, 0,
-                scorers + ((query * heads_ + h) * tokens + run.j) * C, (heads_ * tokens + 1) * C);
-      gemm<T>(false, false, run.length, F, C, x_j, C, wv + run.slot * C * F, F, 0,
-              values + (query * tokens + run.j) * F, (tokens + 1) * F);
+        gemm<T>(false, true, span.length, C, D, keys.data() + h * D, E,
+                wq + span.slot * C * E + h * D, E, 0,
+                scorers + ((query * heads_ + h) * tokens + span.j) * C, (heads_ * tokens + 1) * C);
+      gemm<T>(false, false, span.length, F, C, x_j, C, wv + span.slot * C * F, F, 0,
+              values + (query * tokens + span.j) * F, (tokens + 1) * F);
     };
   });
 }
 
 // The same with products into a buffer, from which offers are rounded to where they belong.
-void Lookahead::offer_runs_bf16(const at::Tensor& x, const std::vector<PairRun>& runs) {
+void Lookahead::offer_spans_bf16(const at::Tensor& x, const std::vector<PairSpan>& spans) {
   using kernels::Bf16;
   const int64_t C = x.size(1), E = weights_.q.size(2), D = E / heads_, F = weights_.v.size(2);
   const int64_t tokens = first_ + ahead_;
@@ -162,28 +162,28 @@ void Lookahead::offer_runs_bf16(const at::Tensor& x, const std::vector<PairRun>&
     kernels::Scratch<float> sums;
     kernels::Scratch<Bf16> keys;
   };
-  parallel_each(static_cast<int64_t>(runs.size()), [&] {
+  parallel_each(static_cast<int64_t>(spans.size()), [&] {
     return [&, scratch = std::make_shared<Scratch>()](int64_t r) {
-      const PairRun& run = runs[r];
-      const Bf16* x_j = features + run.j * C;
-      const int64_t query = run.i - first_, length = run.length;
+      const PairSpan& span = spans[r];
+      const Bf16* x_j = features + span.j * C;
+      const int64_t query = span.i - first_, length = span.length;
       float* const sums = scratch->sums.with(kAhead * std::max({heads_ * C, E, F}));
       Bf16* const keys = scratch->keys.with(kAhead * E);
       auto& products = scratch->products;
       products.multiply(length, x_j, C,
-                        kernels::RowMatrix{wk + run.key_slot * C * E, E, C, E, false}, false, sums,
+                        kernels::RowMatrix{wk + span.key_slot * C * E, E, C, E, false}, false, sums,
                         E);
       ops.round(sums, length * E, keys);
-      products.multiply_heads(length, heads_, C, D, keys, E, wq + run.slot * C * E, E, sums,
+      products.multiply_heads(length, heads_, C, D, keys, E, wq + span.slot * C * E, E, sums,
                               heads_ * C);
       for (int64_t t = 0; t < length; ++t)
         for (int64_t h = 0; h < heads_; ++h)
           ops.round(sums + (t * heads_ + h) * C, C,
-                    scorers + (((query + t) * heads_ + h) * tokens + run.j + t) * C);
-      products.multiply(length, x_j, C, kernels::RowMatrix{wv + run.slot * C * F, F, C, F, false},
+                    scorers + (((query + t) * heads_ + h) * tokens + span.j + t) * C);
+      products.multiply(length, x_j, C, kernels::RowMatrix{wv + span.slot * C * F, F, C, F, false},
                         false, sums, F);
       for (int64_t t = 0; t < length; ++t)
-        ops.round(sums + t * F, F, values + ((query + t) * tokens + run.j + t) * F);
+        ops.round(sums + t * F, F, values + ((query + t) * tokens + span.j + t) * F);
     };
   });
 }

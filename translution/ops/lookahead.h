@@ -47,11 +47,11 @@ class TRANSLUTION_API Lookahead {
   void look_ahead(const at::Tensor& x, int64_t known);
   void offer(const at::Tensor& x, Range tokens, Range queries);
   template <typename T>
-  void offer_runs(const at::Tensor& x, const std::vector<PairRun>& runs);
-  void offer_runs_bf16(const at::Tensor& x, const std::vector<PairRun>& runs);
+  void offer_spans(const at::Tensor& x, const std::vector<PairSpan>& spans);
+  void offer_spans_bf16(const at::Tensor& x, const std::vector<PairSpan>& spans);
   at::Tensor gather_prepared(const at::Tensor& x) const;
   at::Tensor gather_prepared_bf16(const at::Tensor& x) const;
-  std::vector<PairRun> runs(Range tokens, Range queries) const;
+  std::vector<PairSpan> spans(Range tokens, Range queries) const;
 
   RoleWeights weights_;
   std::shared_ptr<const OffsetTable> offsets_;

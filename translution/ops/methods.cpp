@@ -36,9 +36,9 @@ struct MethodCall {
 
   MethodCall(const char* op, const at::Tensor& x, const AttentionCall& call)
       : call(call), check(op, call.precision), x(x) {
-    TORCH_CHECK(call.heads > 0, op, ": wanted one or more heads, got ", call.heads);
+    TORCH_CHECK(call.heads > 0, op, ": expected one or more heads, got ", call.heads);
     check.tensor("x", x, 3, "[B, N, C]");
-    TORCH_CHECK(x.sym_size(1) > 0, op, ": wanted one or more tokens, x is ", x.sym_sizes());
+    TORCH_CHECK(x.sym_size(1) > 0, op, ": expected one or more tokens, x is ", x.sym_sizes());
     for (const int64_t row : call.pairs.rows)
       TORCH_CHECK(row >= 0 && x.sym_size(1) > row, op, ": expected query rows from 0 to ",
                   x.sym_size(1) - 1, ", got ", row);

@@ -48,7 +48,7 @@ struct Copy {
 struct Entry {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // so that a new one at its address is told
   uint64_t digest = 0;                                // when forward last asked
-  Copy copies[2];                                     // straight, turned
+  Copy copies[2];                                     // straight, transposed
 };
 
 struct Registry {
@@ -87,14 +87,14 @@ bool is_packable(const at::Tensor& weight) {
 
 int64_t matrices_of(const at::Tensor& weight) { return weight.dim() == 3 ? weight.size(0) : 1; }
 
-at::Tensor new_tiles(const at::Tensor& weight, bool turned) {
-  const int64_t k = weight.size(turned ? -1 : -2), n = weight.size(turned ? -2 : -1);
+at::Tensor new_tiles(const at::Tensor& weight, bool transposed) {
+  const int64_t k = weight.size(transposed ? -1 : -2), n = weight.size(transposed ? -2 : -1);
   return large_empty({matrices_of(weight), kernels::packed_size(k, n)},
                      at::TensorOptions(at::kBFloat16));
 }
 
 template <typename Source>
-void pack_as(const Source* numbers, const at::Tensor& weight, bool turned,
+void pack_as(const Source* numbers, const at::Tensor& weight, bool transposed,
              const at::Tensor& tiles) {
   const int64_t k = weight.size(-2), n = weight.size(-1), size = tiles.size(1);
   const int64_t bands = (k + kernels::kTileDepth - 1) / kernels::kTileDepth;
@@ -102,16 +102,16 @@ void pack_as(const Source* numbers, const at::Tensor& weight, bool turned,
     for (int64_t band = begin; band < end; ++band) {
       const int64_t matrix = band / bands, row = band % bands * kernels::kTileDepth;
       kernels::pack_band(numbers + matrix * k * n, row, std::min(kernels::kTileDepth, k - row), k,
-                         n, turned, static_cast<Bf16*>(tiles.data_ptr()) + matrix * size);
+                         n, transposed, static_cast<Bf16*>(tiles.data_ptr()) + matrix * size);
     }
   });
 }
 
-void pack(const at::Tensor& weight, bool turned, const at::Tensor& tiles) {
+void pack(const at::Tensor& weight, bool transposed, const at::Tensor& tiles) {
   if (weight.scalar_type() == at::kBFloat16)
-    pack_as(static_cast<const Bf16*>(weight.data_ptr()), weight, turned, tiles);
+    pack_as(static_cast<const Bf16*>(weight.data_ptr()), weight, transposed, tiles);
   else
-    pack_as(weight.data_ptr<float>(), weight, turned, tiles);
+    pack_as(weight.data_ptr<float>(), weight, transposed, tiles);
 }
 
 // Called with the lock held.
@@ -137,7 +137,7 @@ Entry* find_entry(Registry& all, const at::Tensor& weight) {
 
 }  // namespace
 
-at::Tensor packed_weight(const at::Tensor& weight, bool turned, bool forward) {
+at::Tensor packed_weight(const at::Tensor& weight, bool transposed, bool forward) {
   if (!is_packable(weight)) return {};
   const uint64_t digest = forward ? digest_of(weight) : 0;
   auto& all = registry();
@@ -145,17 +145,17 @@ at::Tensor packed_weight(const at::Tensor& weight, bool turned, bool forward) {
   Entry& entry = entry_of(all, weight);
   if (forward) entry.digest = digest;
   const Content content{version_of(weight), entry.digest};
-  Copy& copy = entry.copies[turned];
+  Copy& copy = entry.copies[transposed];
   if (copy.tiles.defined() && copy.content == content) return copy.tiles;
-  if (!copy.tiles.defined()) copy.tiles = new_tiles(weight, turned);
-  pack(weight, turned, copy.tiles);
+  if (!copy.tiles.defined()) copy.tiles = new_tiles(weight, transposed);
+  pack(weight, transposed, copy.tiles);
   copy.content = content;
   return copy.tiles;
 }
 
-at::Tensor pack_weight(const at::Tensor& weight, bool turned) {
-  const auto tiles = new_tiles(weight, turned);
-  pack(weight, turned, tiles);
+at::Tensor pack_weight(const at::Tensor& weight, bool transposed) {
+  const auto tiles = new_tiles(weight, transposed);
+  pack(weight, transposed, tiles);
   return tiles;
 }
 

@@ -5,7 +5,7 @@
 namespace translution {
 
 /// Packed bfloat16 copies of a float32 parameter, for products (kernels/bf16.h): of each matrix of
-/// a table [M,k,n], or of one matrix [k,n]. `turned` packs the transposes [n,k].
+/// a table [M,k,n], or of one matrix [k,n]. `transposed` packs the transposes [n,k].
 ///
 /// A copy is made when it is first asked for and found again until the parameter is written to. A
 /// write is noticed by the tensor's version or, if it went past that (`.data`, a raw pointer), by
@@ -14,14 +14,14 @@ namespace translution {
 /// Thread-safe.
 ///
 /// Undefined for what is no contiguous float32 parameter on the CPU: that is packed in each call.
-at::Tensor packed_weight(const at::Tensor& weight, bool turned, bool forward);
+at::Tensor packed_weight(const at::Tensor& weight, bool transposed, bool forward);
 
 /// The matrices of any contiguous float32 or bfloat16 weight, packed anew.
-at::Tensor pack_weight(const at::Tensor& weight, bool turned);
+at::Tensor pack_weight(const at::Tensor& weight, bool transposed);
 
 /// The copies of a parameter that an optimizer keeps current while it changes it.
 struct PackedCopies {
-  at::Tensor straight, turned;  ///< [M, packed size] each; undefined where there is none
+  at::Tensor straight, transposed;  ///< [M, packed size] each; undefined where there is none
 };
 PackedCopies copies_to_update(const at::Tensor& weight);
 /// The copies hold what the parameter holds now.

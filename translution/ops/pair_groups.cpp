@@ -12,11 +12,11 @@ struct Pair {
   int64_t slot, key_slot, i, j;
 };
 
-std::vector<Pair> sorted_pairs(const std::vector<PairRun>& runs) {
+std::vector<Pair> sorted_pairs(const std::vector<PairSpan>& spans) {
   std::vector<Pair> pairs;
-  for (const PairRun& run : runs)
-    for (int64_t t = 0; t < run.length; ++t)
-      pairs.push_back({run.slot, run.key_slot, run.i + t * run.di, run.j + t * run.dj});
+  for (const PairSpan& span : spans)
+    for (int64_t t = 0; t < span.length; ++t)
+      pairs.push_back({span.slot, span.key_slot, span.i + t * span.di, span.j + t * span.dj});
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
     return std::tie(a.slot, a.key_slot) < std::tie(b.slot, b.key_slot);
   });
@@ -94,7 +94,7 @@ at::Tensor closed_pairs(const Pairs& pairs, at::Device device) {
 }
 
 PairGroups make_groups(const Pairs& pairs, at::Device device) {
-  const auto sorted = sorted_pairs(pairs.runs());
+  const auto sorted = sorted_pairs(pairs.spans());
   PairGroups groups{{}, {}, {}, closed_pairs(pairs, device), pairs.queries(), pairs.tokens()};
   std::vector<int64_t> place, slot;
   for (const Pair& pair : sorted) {

@@ -35,10 +35,10 @@ Precision precision_of(const std::string& name) {
 void check_project(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
                    bool transposed, const std::string& precision) {
   TORCH_CHECK(x.dim() > 0, kProject, ": x must be [..., in], got ", x.sym_sizes());
-  TORCH_CHECK(!weights.empty() && weights.size() <= kMostWeights, kProject, ": wanted 1 to ",
+  TORCH_CHECK(!weights.empty() && weights.size() <= kMostWeights, kProject, ": expected 1 to ",
               kMostWeights, " weights, got ", weights.size());
   TORCH_CHECK(biases.empty() || biases.size() == weights.size(), kProject,
-              ": wanted no bias or one for each weight, got ", biases.size(), " for ",
+              ": expected no bias or one for each weight, got ", biases.size(), " for ",
               weights.size(), " weights");
   Checker check(kProject, precision_of(precision));
   check.tensor("x", x, x.dim(), "[..., in]");
@@ -255,15 +255,15 @@ Tensors project(const at::Tensor& x, const Tensors& weights, const Tensors& bias
 }
 
 std::pair<at::Tensor, at::Tensor> project_gradients(const at::Tensor& d, const at::Tensor& x,
-                                                    const at::Tensor& weight, bool wants_x,
-                                                    bool wants_weight, Precision precision) {
+                                                    const at::Tensor& weight, bool needs_dx,
+                                                    bool needs_dweight, Precision precision) {
   OptionalTensorList d_list;
   d_list.push_back(d);
   const auto found =
       call_project_backward(d_list, x, {weight}, /*transposed=*/false,
-                            (wants_x ? kNeedsInput : 0) | (wants_weight ? needs_weight(0) : 0),
+                            (needs_dx ? kNeedsInput : 0) | (needs_dweight ? needs_weight(0) : 0),
                             name_of(kPrecisions, precision));
-  return {wants_x ? found[0] : at::Tensor(), wants_weight ? found[1] : at::Tensor()};
+  return {needs_dx ? found[0] : at::Tensor(), needs_dweight ? found[1] : at::Tensor()};
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {

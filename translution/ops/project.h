@@ -28,9 +28,9 @@ TRANSLUTION_API std::vector<at::Tensor> project(const at::Tensor& x,
                                                 Precision precision = Precision::float32);
 
 /// Gradients of x and weight from that of x times weight [in,out], for ops that project in their
-/// own forward; undefined where not wanted.
+/// own forward; undefined where not needed.
 TRANSLUTION_API std::pair<at::Tensor, at::Tensor> project_gradients(
-    const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight, bool wants_x,
-    bool wants_weight, Precision precision = Precision::float32);
+    const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight, bool needs_dx,
+    bool needs_dweight, Precision precision = Precision::float32);
 
 }  // namespace translution

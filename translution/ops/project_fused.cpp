@@ -28,13 +28,14 @@ constexpr int64_t kLeastBlock = 16;
 // Columns of the result that are computed at a time: of a vocabulary, which few rows are multiplied
 // with when a text is continued, each thread takes a part.
 constexpr int64_t kColumns = 2048;
-// From so many rows on a transposed weight is turned first; the libraries lose a tenth otherwise.
+// From so many rows on a transposed weight is transposed first; the libraries lose a tenth
+// otherwise.
 constexpr int64_t kWorthTurning = 1024;
 
 int64_t parts(int64_t count, int64_t of) { return (count + of - 1) / of; }
 
 template <typename T>
-at::Tensor turned(const at::Tensor& weight) {
+at::Tensor transposed(const at::Tensor& weight) {
   auto out = at::empty({weight.size(1), weight.size(0)}, weight.options());
   const int64_t rows = weight.size(0), cols = weight.size(1);
   constexpr int64_t kRows = 64;
@@ -70,7 +71,7 @@ struct Right {
     in = matrix.size(transpose ? 1 : 0);
     out = matrix.size(transpose ? 0 : 1);
     if (!transpose || rows < kWorthTurning) return;
-    matrix = turned<T>(matrix);
+    matrix = transposed<T>(matrix);
     this->transpose = false;
   }
 

@@ -11,8 +11,8 @@ namespace translution {
 std::vector<at::Tensor> project_fused(const at::Tensor& x, at::TensorList weights,
                                       at::TensorList biases, bool transposed);
 
-/// The sum over the weights of d[w] times the weight turned: the gradient of x, [R,in]. Undefined
-/// d[w] are left out.
+/// The sum over the weights of d[w] times the weight transposed: the gradient of x, [R,in].
+/// Undefined d[w] are left out.
 at::Tensor project_input_gradient(const std::vector<at::Tensor>& d, at::TensorList weights,
                                   bool transposed);
 

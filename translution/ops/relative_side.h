@@ -21,11 +21,11 @@ class RelativeSide {
   /// Encodings of the given tokens with the matrix (or vector) of `slot`: [U,B,R].
   at::Tensor encode(int64_t slot, const at::Tensor& tokens) const;
 
-  /// Makes room for the gradients that are wanted.
-  void start_backward(bool wants_x, bool wants_table);
+  /// Makes room for the gradients that are needed.
+  void start_backward(bool needs_x, bool needs_table);
   /// Adds the gradient d [U,B,R] of encode(slot, tokens). With bf16 it is rounded, but for vectors.
   void add_gradient(int64_t slot, const at::Tensor& tokens, const at::Tensor& d);
-  /// [B,N,C]; undefined if it was not wanted.
+  /// [B,N,C]; undefined if it was not needed.
   at::Tensor dx() const;
   at::Tensor dtable() const { return dtable_; }
 

@@ -24,12 +24,12 @@ using Rotary = at::Tensor(const at::Tensor&, const at::Tensor&, int64_t);
 constexpr const char* kRotary = "rotary";
 
 void check_rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
-  TORCH_CHECK(heads > 0, kRotary, ": wanted one or more heads, got ", heads);
+  TORCH_CHECK(heads > 0, kRotary, ": expected one or more heads, got ", heads);
   Checker check(kRotary);
   check.tensor("x", x, 3, "[B, N, heads * D]");
   const auto width = x.sym_size(2);
   TORCH_CHECK(width > 0 && width % (2 * heads) == 0, kRotary, ": the width ", width,
-              " of x does not split into pairs for ", heads, " heads; wanted a multiple of ",
+              " of x does not split into pairs for ", heads, " heads; expected a multiple of ",
               2 * heads);
   TORCH_CHECK(angles.dim() == 2 && at::isFloatingType(angles.scalar_type()), kRotary,
               ": angles must be a float tensor [N, D / 2], got ", angles.scalar_type(), " ",
@@ -40,11 +40,11 @@ void check_rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) 
 
 at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   check_rotary(x, angles, heads);
-  const auto turned = angles.unsqueeze(1);  // [N,1,D/2]
+  const auto angle = angles.unsqueeze(1);  // [N,1,D/2]
   // Where the angles are: x may lie on a device without doubles.
-  const auto cosine = (takes_pieces(turned) ? in_pieces(at::cos_out, turned) : turned.cos())
+  const auto cosine = (takes_pieces(angle) ? in_pieces(at::cos_out, angle) : angle.cos())
                           .to(x.device(), x.scalar_type());
-  const auto sine = (takes_pieces(turned) ? in_pieces(at::sin_out, turned) : turned.sin())
+  const auto sine = (takes_pieces(angle) ? in_pieces(at::sin_out, angle) : angle.sin())
                         .to(x.device(), x.scalar_type());
   const auto halves =
       x.reshape({x.size(0), x.size(1), heads, 2, x.size(2) / (2 * heads)}).unbind(3);
@@ -90,9 +90,9 @@ at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim
   const int64_t axes = static_cast<int64_t>(grid.size());
   count_tokens({grid, cls});  // refuses a grid that makes no sense
   require(dim_head > 0 && dim_head % (2 * axes) == 0, "rotary: a head of ", dim_head,
-          " channels does not split into pairs for ", axes, " axes; wanted a multiple of ",
+          " channels does not split into pairs for ", axes, " axes; expected a multiple of ",
           2 * axes);
-  require(std::isfinite(base) && base > 0, "rotary: wanted a finite base above 0, got ", base);
+  require(std::isfinite(base) && base > 0, "rotary: expected a finite base above 0, got ", base);
   const int64_t frequencies = dim_head / (2 * axes);
   const auto options =
       at::TensorOptions().dtype(type == Angles::in_double ? at::kDouble : at::kFloat);

@@ -51,14 +51,14 @@ int64_t workspace_at_start() {
                     : suffix == "G" ? 30
                                     : -1;
   require(end != text.c_str() && shift >= 0 && count >= 0 && count <= INT64_MAX >> shift,
-          "TRANSLUTION_WORKSPACE: wanted bytes such as 0, 65536, 512M or 4G, got '", text, "'");
+          "TRANSLUTION_WORKSPACE: expected bytes such as 0, 65536, 512M or 4G, got '", text, "'");
   return count << shift;
 }
 
 Implementation implementation_at_start() {
   const std::string text = from_environment("TRANSLUTION_IMPL");
   require(text.empty() || text == "fused" || text == "portable",
-          "TRANSLUTION_IMPL: wanted fused or portable, got '", text, "'");
+          "TRANSLUTION_IMPL: expected fused or portable, got '", text, "'");
   return text == "portable" ? Implementation::portable : Implementation::fused;
 }
 

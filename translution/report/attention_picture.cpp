@@ -107,11 +107,11 @@ std::string draw_names(const Grid& grid) {
 
 void check(const AttentionPicture& picture) {
   check_image(picture.image);
-  require(!picture.heads.empty(), "attention map: wanted the weights of a head, got none");
+  require(!picture.heads.empty(), "attention map: expected the weights of a head, got none");
   for (const auto& head : picture.heads)
     check_grid("attention map", picture.rows, picture.cols, head.weights.size());
   require(picture.query >= -1 && picture.query < picture.rows * picture.cols,
-          "attention map: wanted a query from -1 to ", picture.rows * picture.cols - 1, ", got ",
+          "attention map: expected a query from -1 to ", picture.rows * picture.cols - 1, ", got ",
           picture.query);
 }
 

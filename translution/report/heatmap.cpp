@@ -163,9 +163,9 @@ std::string draw_scale(const Heatmap& map, const Frame& frame, const Range& rang
 
 void check_grid(const char* what, int64_t rows, int64_t cols, size_t count) {
   require(rows >= 1 && cols >= 1 && rows <= kMostSide && cols <= kMostSide, what,
-          ": wanted sides from 1 to ", kMostSide, ", got ", rows, "x", cols);
-  require(count == static_cast<size_t>(rows * cols), what, ": wanted ", rows * cols, " values for ",
-          rows, "x", cols, ", got ", count);
+          ": expected sides from 1 to ", kMostSide, ", got ", rows, "x", cols);
+  require(count == static_cast<size_t>(rows * cols), what, ": expected ", rows * cols,
+          " values for ", rows, "x", cols, ", got ", count);
 }
 
 std::string svg_heatmap(const Heatmap& map) {

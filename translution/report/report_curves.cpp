@@ -35,7 +35,7 @@ Stroke stroke_of(const std::string& split, const std::vector<std::string>& split
 }
 
 // Losses fall by powers of ten; whatever else is easier to read on an even scale.
-bool wants_log(const std::string& metric, const LineChart& chart) {
+bool needs_log(const std::string& metric, const LineChart& chart) {
   if (metric.find("loss") == std::string::npos && metric.find("perplexity") == std::string::npos)
     return false;
   double low = 1e300, high = 0;
@@ -75,7 +75,7 @@ LineChart make_chart(const ReportData& data, const std::string& metric,
                               static_cast<int>(i), stroke_of(series.split, all_splits),
                               points_of(series, data.over_epochs)});
     }
-  chart.log_y = wants_log(metric, chart);
+  chart.log_y = needs_log(metric, chart);
   if (splits.size() > 1) chart.width = 1046, chart.height = 340;
   return chart;
 }

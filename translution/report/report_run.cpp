@@ -39,11 +39,11 @@ int64_t row_sum(const ReportConfusion& confusion, size_t truth) {
 void check(const ReportConfusion& confusion) {
   const size_t n = confusion.classes.size();
   require(n >= 1 && n <= 1u << 15 && confusion.counts.size() == n * n,
-          "confusion matrix: wanted a count for each pair of ", n, " classes, got ",
+          "confusion matrix: expected a count for each pair of ", n, " classes, got ",
           confusion.counts.size());
   for (const int64_t count : confusion.counts)
-    require(count >= 0 && count <= int64_t{1} << 40, "confusion matrix: wanted counts from 0, got ",
-            count);
+    require(count >= 0 && count <= int64_t{1} << 40,
+            "confusion matrix: expected counts from 0, got ", count);
 }
 
 std::string accuracy_text(const ReportConfusion& confusion) {

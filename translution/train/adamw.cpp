@@ -15,8 +15,9 @@ AdamW::AdamW(std::vector<torch::Tensor> parameters, AdamWOptions o, Memory memor
   state.second.resize(parameters_.size());
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const auto& parameter = parameters_[p];
-    TORCH_CHECK(parameter.is_contiguous(), "AdamW: wanted contiguous parameters, got one of shape ",
-                parameter.sizes(), " and strides ", parameter.strides());
+    TORCH_CHECK(parameter.is_contiguous(),
+                "AdamW: expected contiguous parameters, got one of shape ", parameter.sizes(),
+                " and strides ", parameter.strides());
     if (memory == Memory::ready) make_moments(p);
   }
 }

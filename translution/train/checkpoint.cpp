@@ -35,7 +35,7 @@ fs::path find_directory(const fs::path& path) {
          ": no such file or directory; expected a run, a checkpoint or a file of weights");
   const auto found = follow(path);
   ensure(fs::exists(found / "manifest.json"), path.string(),
-         ": has no manifest.json; wanted a checkpoint, or a run with checkpoints/last");
+         ": has no manifest.json; expected a checkpoint, or a run with checkpoints/last");
   return found;
 }
 

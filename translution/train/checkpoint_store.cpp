@@ -57,7 +57,7 @@ FileRecord write_tensors(const std::string& path, const NamedTensors& tensors) {
 
 CheckpointStore::CheckpointStore(std::string directory, int64_t keep_last)
     : directory_(std::move(directory)), keep_last_(keep_last), lock_(made(directory_)) {
-  require(keep_last >= 1, "checkpoints: wanted to keep at least 1, got ", keep_last);
+  require(keep_last >= 1, "checkpoints: expected to keep at least 1, got ", keep_last);
   clear_temporaries();
   finish_links();
 }
@@ -87,7 +87,7 @@ void CheckpointStore::finish_links() {
 }
 
 void CheckpointStore::save(int64_t step, const CheckpointContent& content, bool is_best) {
-  require(step >= 0, "checkpoints: wanted a step from 0 on, got ", step);
+  require(step >= 0, "checkpoints: expected a step from 0 on, got ", step);
   try {
     clear_temporaries();
     write(step, content, is_best);

@@ -33,10 +33,10 @@ std::string text_of(const toml::node& node, const std::string& path, const std::
   if (const auto* number = node.as_floating_point()) return number_text(number->get());
   if (const auto* on = node.as_boolean()) return name_of(kSwitch, on->get());
   const auto* list = node.as_array();
-  ensure(list != nullptr, path, ": ", name, " wants text, a number, true, false or a list");
+  ensure(list != nullptr, path, ": ", name, ": expected text, a number, true, false or a list");
   std::string joined;
   for (const auto& element : *list) {
-    ensure(!element.is_array() && !element.is_table(), path, ": ", name, " wants a plain list");
+    ensure(!element.is_array() && !element.is_table(), path, ": ", name, ": expected a plain list");
     joined += (joined.empty() ? "" : ",") + text_of(element, path, name);
   }
   return joined;

@@ -33,7 +33,7 @@ int64_t parse_count(const Json& json, const char* key) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   const Json& value = member(json, key);
   ensure(value.is_number_unsigned() && value.get<uint64_t>() <= kMost, key,
-         ": wanted a whole number from 0 to 2^63-1");
+         ": expected a whole number from 0 to 2^63-1");
   return value.get<int64_t>();
 }
 
@@ -41,11 +41,11 @@ FileRecord parse_file(const Json& files, const char* name) {
   const Json& record = member(files, name);
   const int64_t bytes = parse_count(record, "bytes");
   const Json& sum = member(record, "xxh3_128");
-  ensure(sum.is_string(), name, ": wanted a string xxh3_128");
+  ensure(sum.is_string(), name, ": expected a string xxh3_128");
   const auto& digits = sum.get_ref<const std::string&>();
   ensure(digits.size() == Checksum::kDigits &&
              digits.find_first_not_of("0123456789abcdef") == std::string::npos,
-         name, ": wanted 32 hexadecimal digits as xxh3_128, got ", in_quotes(digits));
+         name, ": expected 32 hexadecimal digits as xxh3_128, got ", in_quotes(digits));
   return {bytes, digits};
 }
 
@@ -70,7 +70,7 @@ std::string dump(const Manifest& manifest) {
   try {
     return json.dump(2);
   } catch (const Json::exception&) {
-    throw std::invalid_argument("manifest: wanted text in UTF-8 in the state");
+    throw std::invalid_argument("manifest: expected text in UTF-8 in the state");
   }
 }
 
@@ -79,7 +79,7 @@ std::string dump(const Manifest& manifest) {
 std::string seal_manifest(std::string_view rest) { return join(kStart, checksum_of(rest), rest); }
 
 std::string format_manifest(const Manifest& manifest) {
-  require(manifest.step >= 0, "manifest: wanted a step from 0 on, got ", manifest.step);
+  require(manifest.step >= 0, "manifest: expected a step from 0 on, got ", manifest.step);
   const std::string text = seal_manifest("\"," + dump(manifest).substr(1) + "\n");
   require(parse_manifest(text).state == manifest.state,
           "manifest: the state holds a number that is not finite");
@@ -90,14 +90,15 @@ Manifest parse_manifest(std::string_view text) {
   const size_t rest = kStart.size() + Checksum::kDigits;
   ensure(text.size() >= rest && text.substr(0, kStart.size()) == kStart,
          "is damaged: it does not begin with a checksum");
-  const auto wanted = text.substr(kStart.size(), Checksum::kDigits);
+  const auto expected = text.substr(kStart.size(), Checksum::kDigits);
   const auto found = checksum_of(text.substr(rest));
-  ensure(wanted == found, "is damaged: its checksum is ", found, ", it says ", in_quotes(wanted));
+  ensure(expected == found, "is damaged: its checksum is ", found, ", it says ",
+         in_quotes(expected));
   check_strict_json(text, kDepth);
   const Json json = Json::parse(text);
   check_format(json);
   const Json& files = member(json, "files");
-  ensure(member(json, "best").is_boolean(), "best: wanted true or false");
+  ensure(member(json, "best").is_boolean(), "best: expected true or false");
   return {parse_count(json, "step"), json["best"].get<bool>(),
           parse_file(files, "model.safetensors"), parse_file(files, "optimizer.safetensors"),
           member(json, "state")};

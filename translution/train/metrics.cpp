@@ -41,15 +41,15 @@ bool is_plain(const std::string& name) {
 
 void check(const Metrics& metrics) {
   require(metrics.step >= 0 && std::isfinite(metrics.epoch),
-          "metrics: wanted a step from 0 and a finite epoch, got step ", metrics.step, ", epoch ",
+          "metrics: expected a step from 0 and a finite epoch, got step ", metrics.step, ", epoch ",
           metrics.epoch);
-  require(is_plain(metrics.split), "metrics: wanted a split in plain letters, got '", metrics.split,
-          "'");
+  require(is_plain(metrics.split), "metrics: expected a split in plain letters, got '",
+          metrics.split, "'");
   std::set<std::string> names;
   for (const auto& [name, value] : metrics.values) {
     require(is_plain(name) && name != "step" && name != "epoch" && name != "split",
-            "metrics: wanted a name in plain letters other than step, epoch and split, got '", name,
-            "'");
+            "metrics: expected a name in plain letters other than step, epoch and split, got '",
+            name, "'");
     require(names.insert(name).second, "metrics: '", name, "' is given twice for one moment");
   }
 }
@@ -119,7 +119,7 @@ std::optional<Metrics> parse_line(std::string_view text) {
 
 // What is to be kept of the log, if there is one. Makes the directory, if there is none.
 std::vector<Metrics> kept_moments(const std::string& directory, int64_t after, bool evaluated) {
-  require(after >= -1, "metrics: wanted a step from 0, or -1 for a new log, got ", after);
+  require(after >= -1, "metrics: expected a step from 0, or -1 for a new log, got ", after);
   disk::make_directories(directory);
   std::vector<Metrics> kept;
   if (after >= 0 && std::filesystem::exists(jsonl_path(directory)))
@@ -179,7 +179,7 @@ std::vector<Metrics> parse_metrics(std::string_view bytes, const std::string& pa
       moments.push_back(std::move(*metrics));
     } else {
       ensure(begin >= bytes.size(), path, ": line ", line,
-             " is damaged: wanted an object with step, epoch, split and numbers, got '",
+             " is damaged: expected an object with step, epoch, split and numbers, got '",
              text.substr(0, 60), "'; remove that line");
     }
   }

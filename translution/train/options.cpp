@@ -61,10 +61,11 @@ SettingGroup<TrainOptions> run_group() {
 }  // namespace
 
 void TrainOptions::check() const {
-  require(accumulate <= batch, "accumulate wants at most the batch, ", batch, ", got ", accumulate);
-  require(min_lr <= lr, "min-lr wants at most lr, ", lr, ", got ", min_lr);
-  require(beta2 < 1, "beta2 wants less than 1, got ", beta2);
-  require(workers <= 256, "workers wants 0 to 256, got ", workers);
+  require(accumulate <= batch, "accumulate: expected at most the batch, ", batch, ", got ",
+          accumulate);
+  require(min_lr <= lr, "min-lr: expected at most lr, ", lr, ", got ", min_lr);
+  require(beta2 < 1, "beta2: expected less than 1, got ", beta2);
+  require(workers <= 256, "workers: expected 0 to 256, got ", workers);
 }
 
 double learning_rate(const TrainOptions& o, int64_t step, int64_t total) {

@@ -35,7 +35,7 @@ std::string varint(uint64_t value) {
 
 std::string key(int field, Kind kind) { return varint(field << 3 | kind); }
 
-// Little-endian, as protobuf and TFRecord want it and as this machine keeps it.
+// Little-endian, as protobuf and TFRecord need it and as this machine keeps it.
 template <typename Value>
 std::string fixed(Value value) {
   std::string bytes(sizeof(value), '\0');

@@ -138,15 +138,15 @@ void check_layer(const AttentionOptions& o) {
   refuse(o.qkv_bias(), "bias on q, k and v");
   refuse(bool(o.relation()), "relations");
   refuse(!o.grid().empty() && o.grid().size() != (o.causal() ? 1 : 2),
-         "layer on such a grid; wanted a causal sequence, or a plane without order, got ",
+         "layer on such a grid; expected a causal sequence, or a plane without order, got ",
          times(o.grid()), o.causal() ? " causal" : "");
   if (!p.uses_offsets()) {
-    refuse(!p.shares_qkv(), "such layer: no role is relative; wanted some of q, k, v");
+    refuse(!p.shares_qkv(), "such layer: no role is relative; expected some of q, k, v");
     return;
   }
   const bool alpha = p.method == Method::alpha_translution;
   refuse(p.method != Method::translution && !alpha, name_of(kMethods, p.method),
-         "; wanted self_attention, rotary, alpha_translution or translution");
+         "; expected self_attention, rotary, alpha_translution or translution");
   refuse(p.encoding != Encoding::relative, "matrices per token pair (encoding absolute)");
   refuse(p.sharing != Sharing::none, "offsets that share a row (sharing ",
          name_of(kSharings, p.sharing), ")");
@@ -236,7 +236,7 @@ Links authors_links(const ModelOptions& o, const std::string& family) {
           "authors' weights: their code has extra_norms on and gelu exact; this model has not");
   require(o.family == Family::gpt || o.pooling == Pooling::cls,
           "authors' weights: their code keeps the class token when it averages (pooling mean); "
-          "ours has none then; wanted pooling cls");
+          "ours has none then; expected pooling cls");
   Links links;
   if (o.family == Family::vit)
     add_vit(links, o, family);

@@ -30,7 +30,7 @@ std::vector<int64_t> sides_of(const SettingValue& value) {
 bool truth_of(const SettingValue& value) {
   const bool yes = value.text == "True" || value.text == "on";
   require(yes || value.text == "False" || value.text == "off", value.name,
-          " wants True or False, got '", value.text, "'");
+          ": expected True or False, got '", value.text, "'");
   return yes;
 }
 
@@ -113,7 +113,7 @@ AuthorsModule read_authors_module(const std::string& family, const std::string& 
                                   const std::map<std::string, std::string>& options) {
   AuthorsModule module{parse_name("kind", kAuthorsKinds, kind), family, AttentionOptions(1), {}};
   if (module.kind == Kind::layer) {
-    require(options.count("dim") == 1, "authors' weights: a layer wants dim, its channels");
+    require(options.count("dim") == 1, "authors' weights: a layer needs dim, its channels");
     module.layer = AttentionOptions(1).heads(8).position(authors_position(family));
     module.layer.init(Init::authors);
     set_arguments(module, layer_arguments(), options);

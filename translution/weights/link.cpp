@@ -22,9 +22,9 @@ constexpr double kClose = 1e-4, kCloseInHalf = 1e-2;
 std::string brackets(at::IntArrayRef shape) { return join(shape); }
 
 const at::Tensor& find(const NamedTensors& tensors, const std::string& name,
-                       const std::string& wanted, const std::string& source) {
+                       const std::string& expected, const std::string& source) {
   const auto found = tensors.find(name);
-  ensure(found != tensors.end(), source, ": ", in_quotes(name), " ", wanted,
+  ensure(found != tensors.end(), source, ": ", in_quotes(name), " ", expected,
          " is missing; name the model whose weights these are");
   return found->second;
 }
@@ -55,11 +55,11 @@ bool close(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor read(const Link& link, const NamedTensors& theirs, at::ScalarType& type,
                 const std::string& source) {
-  const std::string wanted = brackets(link.shape);
-  const auto& tensor = find(theirs, link.theirs, wanted + " (" + link.meaning + ")", source);
+  const std::string expected = brackets(link.shape);
+  const auto& tensor = find(theirs, link.theirs, expected + " (" + link.meaning + ")", source);
   check_type(link.theirs, tensor, type, source);
   ensure(tensor.sizes() == link.shape, source, ": ", in_quotes(link.theirs), " is ",
-         brackets(tensor.sizes()), ", wanted ", wanted, " (", link.meaning,
+         brackets(tensor.sizes()), ", expected ", expected, " (", link.meaning,
          "); name the model whose weights these are");
   ensure(!link.value.defined() || close(tensor, link.value), source, ": ", in_quotes(link.theirs),
          " does not hold ", link.meaning, ", as this model has it; it cannot be converted");
@@ -79,19 +79,19 @@ std::vector<at::Tensor> gather(const Link& link, const NamedTensors& ours, at::S
 // What ours must hold where they have no such weight.
 void check_implied(const Link& link, const std::vector<at::Tensor>& parts,
                    const std::string& source) {
-  const auto wanted = link.split(at::Tensor());
+  const auto expected = link.split(at::Tensor());
   for (size_t p = 0; p < parts.size(); ++p)
-    ensure(at::equal(parts[p].to(at::kDouble), wanted[p].to(at::kDouble)), source, ": ",
+    ensure(at::equal(parts[p].to(at::kDouble), expected[p].to(at::kDouble)), source, ": ",
            in_quotes(link.ours[p]), " is not ", link.meaning, ", and they have no place for it");
 }
 
 at::Tensor write(const Link& link, const std::vector<at::Tensor>& parts,
                  const std::string& source) {
-  const auto wanted = link.split(at::empty(link.shape, parts.front().options()));
+  const auto expected = link.split(at::empty(link.shape, parts.front().options()));
   for (size_t p = 0; p < parts.size(); ++p)
-    ensure(parts[p].sizes() == wanted[p].sizes(), source, ": ", in_quotes(link.ours[p]), " is ",
-           brackets(parts[p].sizes()), ", wanted ", brackets(wanted[p].sizes()), " (", link.meaning,
-           "); name the model whose weights these are");
+    ensure(parts[p].sizes() == expected[p].sizes(), source, ": ", in_quotes(link.ours[p]), " is ",
+           brackets(parts[p].sizes()), ", expected ", brackets(expected[p].sizes()), " (",
+           link.meaning, "); name the model whose weights these are");
   return link.join(parts).contiguous();
 }
 

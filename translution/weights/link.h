@@ -53,7 +53,7 @@ void add_pair(Links& links, const std::string& theirs, const std::string& ours,
 
 /// Our tensors from theirs. `source` names the file in messages. Refuses a tensor that is missing,
 /// unknown, of another shape, no floating-point numbers or of another type than the rest, and a
-/// constant that differs: one line with the name, what was wanted and what to do.
+/// constant that differs: one line with the name, what was expected and what to do.
 NamedTensors to_ours(const Links& links, const NamedTensors& theirs, const std::string& source);
 
 /// Their tensors from ours, with the same refusals. Constants get the type of the weights.

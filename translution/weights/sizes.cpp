@@ -13,7 +13,7 @@ std::vector<int64_t> sizes_of(const NamedTensors& tensors, const std::string& na
   ensure(found != tensors.end(), source, ": ", in_quotes(name),
          " is missing; these are not the weights of such a model");
   ensure(found->second.dim() == dims, source, ": ", in_quotes(name), " is ", found->second.sizes(),
-         ", wanted ", dims, " dimensions");
+         ", expected ", dims, " dimensions");
   return found->second.sizes().vec();
 }
 

@@ -24,7 +24,7 @@ bool is_curve(const std::string& name) {
 
 Metrics parse_line(const std::string& line, const std::string& where) {
   const auto fields = SettingValue{where, line}.words();
-  ensure(fields.size() == 5, where, ": wanted ", kTitles, ", got '", line, "'");
+  ensure(fields.size() == 5, where, ": expected ", kTitles, ", got '", line, "'");
   const auto number = [&](const std::string& text) {
     return SettingValue{where, text}.real(0, std::numeric_limits<double>::max());
   };
@@ -50,7 +50,7 @@ std::vector<Metrics> read_curves(const std::string& path) {
   std::istringstream lines(read_file(path));
   std::string line;
   std::getline(lines, line);
-  ensure(line == kTitles, path, ": wanted ", kTitles, " in the first line, got '", line, "'");
+  ensure(line == kTitles, path, ": expected ", kTitles, " in the first line, got '", line, "'");
   std::vector<Metrics> curves;
   while (std::getline(lines, line))
     curves.push_back(parse_line(line, join(path, ":", curves.size() + 2)));

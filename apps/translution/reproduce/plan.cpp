@@ -60,7 +60,7 @@ std::vector<size_t> chosen_rows(const PaperTable& table, const std::vector<std::
   for (size_t w = 0; w < words.size(); ++w)
     require(used[w] && fits(words[w], table), "rows: '", words[w], "' is none of the ",
             table.rows.size(), " rows of ", table.name,
-            "; wanted numbers such as 1,3-5, a model or a method");
+            "; expected numbers such as 1,3-5, a model or a method");
   return numbers;
 }
 
@@ -75,7 +75,7 @@ Position simplest(const Position& position) {
   return none;
 }
 
-// The row's model as the request, the recipe and the data want it. Images on a canvas are smaller
+// The row's model as the request, the recipe and the data need it. Images on a canvas are smaller
 // than those of the paper: a table that compares patch sizes keeps the number of patches, others
 // take 12x12.
 ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& recipe,
@@ -90,11 +90,11 @@ ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& 
   }
   if (model.input_embedding == model.position.embeds_input()) model.input_embedding.reset();
   if (model.family == Family::gpt) {
-    require(facts.vocabulary > 0, table.name, " wants text: --data tokens:DIR, got images");
+    require(facts.vocabulary > 0, table.name, ": expected text: --data tokens:DIR, got images");
     model.vocabulary = facts.vocabulary;
     return model;
   }
-  require(facts.vocabulary == 0, table.name, " wants images, got text");
+  require(facts.vocabulary == 0, table.name, ": expected images, got text");
   if (facts.image != model.image_size)
     model.patch_size = table.name == "imagenet"
                            ? model.patch_size * facts.image.front() / model.image_size.front()
@@ -218,18 +218,19 @@ Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
 }
 
 void check_seeds(const std::vector<uint64_t>& seeds) {
-  require(!seeds.empty() && seeds.size() <= kMostSeeds, "seeds: wanted 1 to ", kMostSeeds,
+  require(!seeds.empty() && seeds.size() <= kMostSeeds, "seeds: expected 1 to ", kMostSeeds,
           " of them");
   require(std::set(seeds.begin(), seeds.end()).size() == seeds.size(),
-          "seeds: wanted each of them once");
+          "seeds: expected each of them once");
 }
 
 void check_data(const PaperTable& table, const DataOptions& data) {
   const bool moves = table.rows.front().results.front().first.find('_') != std::string::npos;
-  require(!moves || on_canvas(data), table.name,
-          " compares digits that stand still and move: --data wants digits, mnist:DIR or idx:DIR, "
-          "got ",
-          data.data);
+  require(
+      !moves || on_canvas(data), table.name,
+      " compares digits that stand still and move: expected --data digits, mnist:DIR or idx:DIR, "
+      "got ",
+      data.data);
   require(!data.fresh || on_canvas(data),
           "--placement fresh is for images on a canvas: digits, mnist:DIR or idx:DIR, got ",
           data.data);

@@ -210,10 +210,10 @@ KnownRuns known_runs(const ReproducePlan& plan, const std::vector<Results>& all)
   for (const auto& results : all)
     for (const auto& row : results.rows)
       for (auto& run : finished_runs(results, row)) {
-        const auto wanted = [&](const Training& training) {
+        const auto planned = [&](const Training& training) {
           return training.name == run.run.name && training.steps == run.run.steps;
         };
-        if (std::any_of(plan.trainings.begin(), plan.trainings.end(), wanted) &&
+        if (std::any_of(plan.trainings.begin(), plan.trainings.end(), planned) &&
             has_all_figures(run, plan))
           known.emplace(run.run.name, std::move(run));
       }

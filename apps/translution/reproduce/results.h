@@ -79,7 +79,7 @@ struct KnownRun {
 using KnownRuns = std::map<std::string, KnownRun>;
 
 /// The trainings of the plan that some of the results have finished, with every figure that the
-/// plan wants of them.
+/// plan needs of them.
 KnownRuns known_runs(const ReproducePlan& plan, const std::vector<Results>& all);
 
 /// What is known of the plan's trainings, or else what their logs below `runs` say. `command` makes

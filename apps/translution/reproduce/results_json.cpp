@@ -147,7 +147,7 @@ Results parse_results(const std::string& text, const std::string& path) {
     for (const auto& row : json.at("rows")) results.rows.push_back(to_row(row));
     for (const auto& row : results.rows)
       ensure(row.figures.size() == results.rows.front().figures.size() && !row.runs.empty(),
-             "wanted runs and equally many figures in every row");
+             "expected runs and equally many figures in every row");
     for (const auto& step : json.at("steps")) results.steps.push_back(to_step(step));
     return results;
   } catch (const std::exception& error) {

@@ -39,7 +39,8 @@ RunRecord read_run_record(const std::string& directory) {
     const auto json = nlohmann::json::parse(read_file(path));
     return {json.at("machine"), json.at("commit"), json.value("precision", RunRecord().precision)};
   } catch (const nlohmann::json::exception&) {
-    throw std::runtime_error(path + ": wanted an object with machine and commit; remove the file");
+    throw std::runtime_error(path +
+                             ": expected an object with machine and commit; remove the file");
   }
 }
 

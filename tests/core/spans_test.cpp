@@ -15,55 +15,57 @@ namespace {
 
 constexpr uint32_t kSeed = 20240607;
 
-std::vector<PairRun> runs_of(const OffsetTable& table, int64_t slot) {
-  std::vector<PairRun> runs;
-  for (const PairRun& run : table.runs())
-    if (run.slot == slot) runs.push_back(run);
-  return runs;
+std::vector<PairSpan> spans_of(const OffsetTable& table, int64_t slot) {
+  std::vector<PairSpan> spans;
+  for (const PairSpan& span : table.spans())
+    if (span.slot == slot) spans.push_back(span);
+  return spans;
 }
 
-TEST(Runs, CoverEveryPairExactlyOnceInTheOrderOfSlots) {
+TEST(Spans, CoverEveryPairExactlyOnceInTheOrderOfSlots) {
   for (const auto& options : offset_cases()) {
     const OffsetTable table(options);
-    const auto& runs = table.runs();
-    EXPECT_TRUE(list_pairs(runs) == list_pairs(table, table.num_tokens())) << describe(options);
-    EXPECT_TRUE(std::is_sorted(runs.begin(), runs.end(), [](const PairRun& a, const PairRun& b) {
-      return a.slot < b.slot;
-    })) << describe(options);
-    for (const PairRun& run : runs) {
-      const bool steps = (run.di == 1 && run.dj == 1) || (run.di + run.dj == 1 && run.di >= 0);
-      EXPECT_TRUE(steps && run.length > 0) << describe(options);
+    const auto& spans = table.spans();
+    EXPECT_TRUE(list_pairs(spans) == list_pairs(table, table.num_tokens())) << describe(options);
+    EXPECT_TRUE(
+        std::is_sorted(spans.begin(), spans.end(),
+                       [](const PairSpan& a, const PairSpan& b) { return a.slot < b.slot; }))
+        << describe(options);
+    for (const PairSpan& span : spans) {
+      const bool steps = (span.di == 1 && span.dj == 1) || (span.di + span.dj == 1 && span.di >= 0);
+      EXPECT_TRUE(steps && span.length > 0) << describe(options);
     }
   }
 }
 
-TEST(Runs, AnOffsetAlongTheFirstAxisIsPairRun) {
+TEST(Spans, AnOffsetAlongTheFirstAxisIsPairSpan) {
   const OffsetTable table({{7, 7}});
   const int64_t down = table.slot(7, 0), up = table.slot(0, 7);
   EXPECT_EQ(table.slot_name(down), "(+1,0)");
-  EXPECT_THAT(runs_of(table, down), testing::ElementsAre(PairRun{down, up, 7, 0, 42, 1, 1}));
-  EXPECT_THAT(runs_of(table, table.slot(0, 0)),
-              testing::ElementsAre(PairRun{table.slot(0, 0), table.slot(0, 0), 0, 0, 49, 1, 1}));
+  EXPECT_THAT(spans_of(table, down), testing::ElementsAre(PairSpan{down, up, 7, 0, 42, 1, 1}));
+  EXPECT_THAT(spans_of(table, table.slot(0, 0)),
+              testing::ElementsAre(PairSpan{table.slot(0, 0), table.slot(0, 0), 0, 0, 49, 1, 1}));
 }
 
-TEST(Runs, AnOffsetAlongTheLastAxisIsPairRunPerRowOfTheGrid) {
+TEST(Spans, AnOffsetAlongTheLastAxisIsPairSpanPerRowOfTheGrid) {
   const OffsetTable table({{7, 7}});
-  const auto runs = runs_of(table, table.slot(2, 0));  // (0,+2)
-  ASSERT_EQ(runs.size(), 7u);
-  for (const PairRun& run : runs) EXPECT_EQ(run.length, 5);
+  const auto spans = spans_of(table, table.slot(2, 0));  // (0,+2)
+  ASSERT_EQ(spans.size(), 7u);
+  for (const PairSpan& span : spans) EXPECT_EQ(span.length, 5);
 }
 
-TEST(Runs, TextHasPairRunPerOffset) {
-  EXPECT_EQ(OffsetTable({{160}, false, /*causal=*/true}).runs().size(), 160u);
-  EXPECT_EQ(OffsetTable({{40}}).runs().size(), 79u);
+TEST(Spans, TextHasPairSpanPerOffset) {
+  EXPECT_EQ(OffsetTable({{160}, false, /*causal=*/true}).spans().size(), 160u);
+  EXPECT_EQ(OffsetTable({{40}}).spans().size(), 79u);
 }
 
-TEST(Runs, TheClassTokenHasOneFanPerDirection) {
+TEST(Spans, TheClassTokenHasOneFanPerDirection) {
   const OffsetTable table({{7, 7}, /*cls=*/true});
   const int64_t itself = 169, in = 170, out = 171;
-  EXPECT_THAT(runs_of(table, itself), testing::ElementsAre(PairRun{itself, itself, 0, 0, 1, 1, 1}));
-  EXPECT_THAT(runs_of(table, in), testing::ElementsAre(PairRun{in, in, 0, 1, 49, 0, 1}));
-  EXPECT_THAT(runs_of(table, out), testing::ElementsAre(PairRun{out, out, 1, 0, 49, 1, 0}));
+  EXPECT_THAT(spans_of(table, itself),
+              testing::ElementsAre(PairSpan{itself, itself, 0, 0, 1, 1, 1}));
+  EXPECT_THAT(spans_of(table, in), testing::ElementsAre(PairSpan{in, in, 0, 1, 49, 0, 1}));
+  EXPECT_THAT(spans_of(table, out), testing::ElementsAre(PairSpan{out, out, 1, 0, 49, 1, 0}));
 }
 
 PairList expected_selection(const OffsetTable& table, const std::vector<int64_t>& rows) {
@@ -88,7 +90,7 @@ TEST(SelectRows, GivesThePairsOfTheRowsInAnyOrderAndAsOftenAsAsked) {
     choices.emplace_back(7);
     for (int64_t& row : choices.back()) row = token(random);
     for (const auto& rows : choices)
-      EXPECT_TRUE(list_pairs(select_rows(table.runs(), rows)) == expected_selection(table, rows))
+      EXPECT_TRUE(list_pairs(select_rows(table.spans(), rows)) == expected_selection(table, rows))
           << describe(options) << ", rows " << times(rows) << ", seed " << kSeed;
   }
 }
@@ -97,14 +99,14 @@ TEST(SelectRows, OfAllRowsInOrderAreTheRunsThemselves) {
   const OffsetTable table({{4, 5}, /*cls=*/true});
   std::vector<int64_t> all(table.num_tokens());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
-  EXPECT_EQ(select_rows(table.runs(), all), table.runs());
+  EXPECT_EQ(select_rows(table.spans(), all), table.spans());
 }
 
 TEST(SelectRows, OfTheClassTokenAreOnePairAndOneFan) {
   const OffsetTable table({{7, 7}, /*cls=*/true});
   EXPECT_THAT(
-      select_rows(table.runs(), {0}),
-      testing::ElementsAre(PairRun{169, 169, 0, 0, 1, 1, 1}, PairRun{170, 170, 0, 1, 49, 0, 1}));
+      select_rows(table.spans(), {0}),
+      testing::ElementsAre(PairSpan{169, 169, 0, 0, 1, 1, 1}, PairSpan{170, 170, 0, 1, 49, 0, 1}));
 }
 
 }  // namespace
