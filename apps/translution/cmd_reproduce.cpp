@@ -61,8 +61,8 @@ struct ReproduceFlags {
     command.flag("--dry-run", dry_run, "print the plan with time and memory, and stop");
     command.flag("--one-step", one_step,
                  "one step of training at the paper's batch instead, with its memory");
-    settings.add(
-        settings_named(data_settings(), {"placement", "augment", "train-limit", "eval-limit"}));
+    settings.add(settings_named(data_settings(),
+                                {"placement", "augment", "train-limit", "eval-limit", "hold-out"}));
     settings.add(train_flags());
     settings.add("init", "scaled|authors",
                  "how weights are initialised (images: authors; text: scaled)", "Model");

@@ -84,6 +84,7 @@ DataFacts facts_or_known(const DataOptions& data) {
   }
   auto facts = known->facts;
   if (data.train_limit > 0) facts.samples = std::min(facts.samples, data.train_limit);
+  facts.samples = std::max<int64_t>(1, facts.samples - data.hold_out);
   if (data.eval_limit > 0) facts.evaluated = std::min(facts.evaluated, data.eval_limit);
   return facts;
 }

@@ -308,9 +308,11 @@ class UnevenFolder : public ::testing::Test {
     options_.augment = Augment::none;
   }
 
-  DataSource open(int64_t train_limit, int64_t eval_limit, uint64_t seed = 0) const {
+  DataSource open(int64_t train_limit, int64_t eval_limit, uint64_t seed = 0,
+                  int64_t hold_out = 0) const {
     auto options = options_;
     options.train_limit = train_limit, options.eval_limit = eval_limit, options.seed = seed;
+    options.hold_out = hold_out;
     return open_data(options);
   }
   // The grey level of every sample.
@@ -343,6 +345,17 @@ TEST_F(UnevenFolder, ALimitThatIsNoMultipleGivesSomeClassesOneMore) {
 TEST_F(UnevenFolder, ALimitOfAllOrMoreTakesAll) {
   for (const int64_t limit : {35, 36, 1000000})
     EXPECT_THAT(counts_in(*open(limit, limit).evaluation[0].dataset), ElementsAre(2, 9, 4, 20));
+}
+
+TEST_F(UnevenFolder, HeldOutImagesAreEvenOverTheClassesAndNotTrainedOn) {
+  const auto source = open(0, 0, /*seed=*/3, /*hold_out=*/8);
+  ASSERT_EQ(source.evaluation.size(), 2u);
+  const auto& held_out = *source.evaluation[0].dataset;
+  EXPECT_EQ(source.evaluation[0].name, "held_out");
+  EXPECT_THAT(counts_in(held_out), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(counts_in(*source.train), ElementsAre(0, 7, 2, 18));
+  for (const float colour : colours_in(held_out))
+    EXPECT_EQ(colours_in(*source.train).count(colour), 0u);
 }
 
 TEST_F(UnevenFolder, TheSeedDecidesWhichSamplesAndALargerLimitKeepsThem) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/data/idx_files.h"
 
 namespace translution {
@@ -127,6 +129,67 @@ TEST(OpenData, ALimitIsEvenOverTheClassesWhereIdxDataIsSortedByClass) {
   for (size_t i = 0; i < 30; ++i) labels[labels.size() - 30 + i] = "\7\2\4"[i / 10];
   directory.write("train-labels.idx1-ubyte", labels);
   EXPECT_THAT(labels_in(*open_data(options).train), ElementsAre(7, 7, 2, 2, 4, 4));
+}
+
+TEST(OpenData, HoldsOutTheSameTrainingSamplesForEverySeed) {
+  const testing::Directory directory;
+  testing::write_split(directory);
+  auto options = options_for("idx:" + directory.path);
+  options.canvas = {};
+  const auto all = open_data(options);
+  options.hold_out = 7;
+  const auto source = open_data(options);
+  ASSERT_THAT(source.evaluation, SizeIs(2));
+  EXPECT_EQ(source.evaluation[0].name, "held_out");
+  EXPECT_EQ(source.evaluation[1].name, "static");
+  const auto& held_out = *source.evaluation[0].dataset;
+  EXPECT_EQ(held_out.size(), 7);
+  EXPECT_EQ(source.train->size() + 7, all.train->size());
+  // Together they are the whole training set: no image is lost, none is in both.
+  std::multiset<std::string> parts, whole;
+  const auto add_images = [](const Dataset& set, std::multiset<std::string>& images) {
+    for (int64_t s = 0; s < set.size(); ++s) {
+      BatchPlan plan;
+      plan.samples = {s};
+      const auto pixels = set.load(plan).input.contiguous();
+      images.emplace(static_cast<const char*>(pixels.data_ptr()), pixels.nbytes());
+    }
+  };
+  add_images(*source.train, parts);
+  add_images(held_out, parts);
+  add_images(*all.train, whole);
+  EXPECT_TRUE(parts == whole);
+  options.seed = 1;
+  EXPECT_EQ(labels_in(*open_data(options).train), labels_in(*source.train));
+}
+
+TEST(OpenData, PlacesHeldOutDigitsAsInTraining) {
+  auto options = options_for("digits:40");
+  options.hold_out = 10;
+  options.eval_on = {};
+  options.train_on = Placement::moved;
+  const auto moved = open_data(options);
+  ASSERT_THAT(moved.evaluation, SizeIs(1)) << "eval-on none leaves the held-out samples";
+  options.train_on = Placement::still;
+  EXPECT_FALSE(torch::equal(first_input(*moved.evaluation[0].dataset),
+                            first_input(*open_data(options).evaluation[0].dataset)));
+  EXPECT_THAT(labels_in(*moved.evaluation[0].dataset),
+              ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
+TEST(OpenData, RefusesToHoldOutWhatIsNotThere) {
+  auto options = options_for("digits:40");
+  options.hold_out = 40;
+  EXPECT_EQ(refusal(options), "hold-out: expected fewer than the 40 training samples, got 40");
+  options.hold_out = -1;
+  EXPECT_EQ(refusal(options), "hold-out: expected 0 or more, got -1");
+  options.hold_out = 0;
+  options.eval_on = {};
+  EXPECT_THAT(refusal(options), HasSubstr("eval-on: expected static or dynamic"));
+  options = options_for("text");
+  options.length = 16;
+  options.hold_out = 1;
+  EXPECT_THAT(refusal(options), HasSubstr("hold-out is for images"));
 }
 
 TEST(OpenData, TheBuiltInTextIsReadByteByByte) {

@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
 
+#include "translution/core/error.h"
 #include "translution/core/random.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 constexpr uint64_t kOrderOfClasses = 0, kOrderInAClass = 1;  // what random numbers are for
@@ -83,17 +88,39 @@ std::vector<int64_t> even_sample(const std::vector<int64_t>& labels, int64_t cou
   return chosen;
 }
 
+SampleSplit hold_out(const std::vector<int64_t>& labels, int64_t count) {
+  constexpr uint64_t kSeed = 0;
+  const auto size = static_cast<int64_t>(labels.size());
+  require(count < size, "hold-out: expected fewer than the ", size, " training samples, got ",
+          count);
+  SampleSplit split{even_sample(labels, count, kSeed), {}};
+  std::vector<int64_t> all(labels.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::set_difference(all.begin(), all.end(), split.held_out.begin(), split.held_out.end(),
+                      std::back_inserter(split.rest));
+  return split;
+}
+
+std::shared_ptr<const Dataset> select_samples(std::shared_ptr<const Dataset> dataset,
+                                              std::vector<int64_t> samples) {
+  return std::make_shared<SubsetDataset>(std::move(dataset), std::move(samples));
+}
+
+LabelledImages select_samples(const LabelledImages& images, const std::vector<int64_t>& samples) {
+  const auto index = torch::tensor(samples);
+  return {images.pixels.index_select(0, index), images.labels.index_select(0, index)};
+}
+
 std::shared_ptr<const Dataset> take_samples(std::shared_ptr<const Dataset> dataset, int64_t count,
                                             uint64_t seed) {
   if (count == 0 || count >= dataset->size()) return dataset;
   auto samples = samples_taken(dataset->labels(), count, seed);
-  return std::make_shared<SubsetDataset>(std::move(dataset), std::move(samples));
+  return select_samples(std::move(dataset), std::move(samples));
 }
 
 LabelledImages take_samples(const LabelledImages& images, int64_t count, uint64_t seed) {
   if (count == 0 || count >= images.size()) return images;
-  const auto samples = torch::tensor(samples_taken(images.classes(), count, seed));
-  return {images.pixels.index_select(0, samples), images.labels.index_select(0, samples)};
+  return select_samples(images, samples_taken(images.classes(), count, seed));
 }
 
 }  // namespace translution

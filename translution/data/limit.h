@@ -14,6 +14,20 @@ namespace translution {
 /// the samples of a smaller one.
 std::vector<int64_t> even_sample(const std::vector<int64_t>& labels, int64_t count, uint64_t seed);
 
+/// The given samples of a set, and all others, both in ascending order.
+struct SampleSplit {
+  std::vector<int64_t> held_out, rest;
+};
+
+/// Holds out `count` samples, evenly over the classes. The split depends on the labels and the
+/// count alone, so all runs on the same data hold out the same samples.
+SampleSplit hold_out(const std::vector<int64_t>& labels, int64_t count);
+
+/// The given samples of a set.
+std::shared_ptr<const Dataset> select_samples(std::shared_ptr<const Dataset> dataset,
+                                              std::vector<int64_t> samples);
+LabelledImages select_samples(const LabelledImages& images, const std::vector<int64_t>& samples);
+
 /// At most `count` samples of a set; 0: all. Where the set is sorted by class, that is all samples
 /// of a class stand together, an even sample over the classes; otherwise the first ones.
 std::shared_ptr<const Dataset> take_samples(std::shared_ptr<const Dataset> dataset, int64_t count,

@@ -59,6 +59,7 @@ struct DataOptions {
   int64_t length = 0;                                   ///< text: tokens that a model sees at once
   int64_t train_limit = 0;                              ///< take only so many, see limit.h; 0: all
   int64_t eval_limit = 0;
+  int64_t hold_out = 0;      ///< images: training samples held out for validation
   double max_broken = 0.01;  ///< image folders: share of broken images at which a run stops
 };
 

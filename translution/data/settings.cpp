@@ -15,10 +15,13 @@ using F = Setting<DataOptions>;
 constexpr size_t kPlacementsForUsers = 2;  // "fresh" has a setting of its own
 constexpr Named<bool> kHowOften[] = {{false, "fixed", ""}, {true, "fresh", ""}};
 
-// "static,dynamic"
+constexpr const char* kNone = "none";
+
+// "static,dynamic", or "none"
 Kind<std::vector<Placement>> placements() {
   const auto read = [](const SettingValue& value) {
     std::vector<Placement> places;
+    if (value.text == kNone) return places;
     for (const auto& word : value.words()) {
       const SettingValue one{value.name, word};
       one.check_listed(names_of(kPlacements), kPlacementsForUsers);
@@ -30,9 +33,9 @@ Kind<std::vector<Placement>> placements() {
     std::string names;
     for (const Placement place : places)
       names += (names.empty() ? "" : ",") + std::string(name_of(kPlacements, place));
-    return names;
+    return names.empty() ? std::string(kNone) : names;
   };
-  return {FieldType::word, "static,dynamic", read, text};
+  return {FieldType::word, "static,dynamic|none", read, text};
 }
 
 // Sides, or 0 for the images' own.
@@ -89,12 +92,18 @@ const Settings<DataOptions>& data_settings() {
         F("placement", &O::fresh, one_of(kHowOften),
           "dynamic places of training: one for each image, or another in every epoch")
             .only_for(on_canvas),
-        F("eval-on", &O::eval_on, placements(), "where digits lie in evaluation; one or both")
+        F("eval-on", &O::eval_on, placements(),
+          "where digits lie in evaluation; none leaves the samples of --hold-out")
             .only_for(on_canvas),
         F("train-limit", &O::train_limit, whole(0),
           "samples to train on, evenly over the classes where data is sorted by class; 0: all"),
         F("eval-limit", &O::eval_limit, whole(0),
           "samples to evaluate on, evenly over the classes where data is sorted by class; 0: all"),
+        F("hold-out", &O::hold_out, whole(0),
+          "training images held out for validation, evenly over the classes; they then choose the "
+          "best checkpoint")
+            .left_out_by_default()
+            .before_it("0"),
         only_for_folders(
             F("augment", &O::augment, one_of(kAugments),
               "training images of a folder: unchanged, cropped and flipped, or all of it")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "translution/core/error.h"
@@ -18,6 +19,7 @@ using namespace detail;
 
 namespace {
 
+constexpr const char* kHeldOut = "held_out";  // the evaluation set
 constexpr int64_t kAllDigits = 60000, kMostDigits = 1000000;
 
 // What the seed of a run decides, each with draws of its own.
@@ -27,7 +29,8 @@ enum SeedUse : uint64_t {
   kTrainPlaces,
   kEvalPlaces,
   kTrainLimit,
-  kEvalLimit
+  kEvalLimit,
+  kHeldOutPlaces
 };
 
 uint64_t seed_for(const DataOptions& options, SeedUse use) {
@@ -47,6 +50,7 @@ auto limit_eval(Data data, const DataOptions& options) {
 
 struct Split {
   LabelledImages train, eval;
+  std::optional<LabelledImages> held_out = {};
 };
 
 int64_t parse_count(const std::string& text) {
@@ -97,7 +101,16 @@ std::vector<int64_t> canvas_of(const DataOptions& options, const Split& split) {
   return options.canvas;
 }
 
-DataSource place_on_canvas(const DataOptions& options, const Split& split) {
+Split without_held_out(Split split, int64_t count) {
+  if (count == 0) return split;
+  const auto samples = hold_out(split.train.classes(), count);
+  split.held_out = select_samples(split.train, samples.held_out);
+  split.train = select_samples(split.train, samples.rest);
+  return split;
+}
+
+DataSource place_on_canvas(const DataOptions& options, Split all) {
+  const Split split = without_held_out(std::move(all), options.hold_out);
   const auto canvas = canvas_of(options, split);
   const bool has_margin = canvas != split.train.pixels.sizes().slice(1).vec();
   const auto place = [&](const LabelledImages& images, Placement placement, SeedUse use) {
@@ -107,12 +120,17 @@ DataSource place_on_canvas(const DataOptions& options, const Split& split) {
   DataSource source;
   const bool fresh = options.fresh && options.train_on == Placement::moved;
   source.train = place(split.train, fresh ? Placement::fresh : options.train_on, kTrainPlaces);
+  if (split.held_out)
+    source.evaluation.push_back(
+        {kHeldOut, place(*split.held_out, options.train_on, kHeldOutPlaces)});
   for (const Placement placement : has_margin ? options.eval_on : std::vector{Placement::still}) {
     require(placement != Placement::fresh,
             "evaluation needs places that stay: expected static or dynamic, got fresh");
     source.evaluation.push_back(
         {name_of(kPlacements, placement), place(split.eval, placement, kEvalPlaces)});
   }
+  require(!source.evaluation.empty(),
+          "eval-on: expected static or dynamic, or samples of --hold-out, got neither");
   source.classes = source.train->classes();
   source.image = canvas;
   return source;
@@ -128,6 +146,8 @@ std::shared_ptr<const TokenDataset> open_tokens(const DataOptions& options,
 }
 
 DataSource open_text(const DataOptions& options, const std::string& directory) {
+  require(options.hold_out == 0,
+          "hold-out is for images, text has a validation part; expected 0, got ", options.hold_out);
   require(options.length > 0, "data ", options.data,
           ": expected a gpt model, whose length it needs");
   const auto train = open_tokens(options, directory, TokenSplit::train);
@@ -137,6 +157,19 @@ DataSource open_text(const DataOptions& options, const std::string& directory) {
       {"val", limit_eval(open_tokens(options, directory, TokenSplit::val), options)});
   source.vocabulary = train->meta().vocabulary;
   return source;
+}
+
+// The held-out images are read a second time, without augmentation.
+void hold_out_images(const DataOptions& options, const std::string& directory,
+                     ImageFolderOptions folder, DataSource& source) {
+  if (options.hold_out == 0) return;
+  folder.augment = Augment::none;
+  std::shared_ptr<const Dataset> plain =
+      std::make_shared<ImageFolderDataset>(directory + "/train", folder);
+  const auto samples = hold_out(source.train->labels(), options.hold_out);
+  source.evaluation.push_back(
+      {kHeldOut, select_samples(limit_train(std::move(plain), options), samples.held_out)});
+  source.train = select_samples(source.train, samples.rest);
 }
 
 DataSource open_folders(const DataOptions& options, const std::string& directory) {
@@ -151,6 +184,7 @@ DataSource open_folders(const DataOptions& options, const std::string& directory
   DataSource source;
   source.classes = folders.train->classes();
   source.train = limit_train(std::move(folders.train), options);
+  hold_out_images(options, directory, folder, source);
   source.evaluation.push_back({"val", limit_eval(std::move(folders.val), options)});
   source.image = {options.image_size, options.image_size};
   source.channels = 3;
@@ -163,6 +197,7 @@ DataSource open_data(const DataOptions& options) {
   require(options.train_limit >= 0 && options.eval_limit >= 0,
           "data: expected limits of 0 (all) or more, got ", options.train_limit, " and ",
           options.eval_limit);
+  require(options.hold_out >= 0, "hold-out: expected 0 or more, got ", options.hold_out);
   const auto kind = kind_of(options.data);
   const size_t colon = options.data.find(':');
   const auto where = colon == std::string::npos ? "" : options.data.substr(colon + 1);

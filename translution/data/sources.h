@@ -34,6 +34,9 @@ struct DataSource {
 /// of that (1000 to 10000) for evaluation; no digit is in both. Text and image folders have one
 /// evaluation set, "val"; images are augmented for training, as `augment` says, and never for
 /// evaluation.
+///
+/// With `hold_out`, that many training images are left out of training. They are the first
+/// evaluation set, "held_out", placed as in training and not augmented.
 TRANSLUTION_API DataSource open_data(const DataOptions& options);
 
 }  // namespace translution

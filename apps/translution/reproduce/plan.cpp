@@ -296,9 +296,10 @@ Forecast forecast(const Training& training, const DataFacts& facts, double rate,
   const int64_t every = train.eval_every > 0 ? train.eval_every : per_epoch;
   const auto evaluations = static_cast<double>((training.steps + every - 1) / every);
   const auto sets = static_cast<double>(training.data.eval_on.size());
-  const double flops =
-      static_cast<double>(training.steps * train.batch) * cost.training_flops +
-      evaluations * sets * static_cast<double>(facts.evaluated) * cost.forward_flops;
+  const double evaluated =
+      sets * static_cast<double>(facts.evaluated) + static_cast<double>(training.data.hold_out);
+  const double flops = static_cast<double>(training.steps * train.batch) * cost.training_flops +
+                       evaluations * evaluated * cost.forward_flops;
   return {flops / (1e9 * rate * share), cost.training_bytes};
 }
 
