@@ -1,6 +1,7 @@
 #pragma once
 
-/// libtranslution: layers and models whose attention knows the offset between two tokens.
+/// libtranslution: attention layers and models whose weights depend on the offset between two
+/// tokens.
 #include "translution/core/pairs.h"
 #include "translution/models/cost.h"
 #include "translution/models/generate.h"

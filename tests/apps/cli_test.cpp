@@ -334,11 +334,11 @@ const WrongCall kWrongCalls[] = {
     {"info --model --json", "--model: expected a value, got the option --json"},
     {"info --model vit-a --model vit-b", "--model is given more than once"},
     {"info --model vit-a/x",
-     "model 'vit-a/x': expected a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+     "model 'vit-a/x': expected a number from 1 to 999999 after the architecture, as in vit-a/12 "
      "or "
      "gpt-a-160, got 'x'"},
     {"info --model vit-q",
-     "unknown model 'vit-q'; did you mean 'vit-a'? A patch size or length goes behind it: "
+     "unknown model 'vit-q'; did you mean 'vit-a'? Append a patch size or length: "
      "vit-a/12, gpt-a-160"},
     {"info --model vit-a --method transltion",
      "unknown method 'transltion'; did you mean 'translution'?"},
@@ -359,11 +359,11 @@ const WrongCall kWrongCalls[] = {
     {"info --model vit-a --sharing log", "unknown sharing 'log'; did you mean 'logarithmic'?"},
     {"info --model vit-a --mixing sun", "unknown mixing 'sun'; did you mean 'sum'?"},
     {"info --model vit-a --init none", "unknown init 'none'; expected one of scaled, authors"},
-    {"info --model vit-a --roles qq", "roles: 'q' stands twice in 'qq'"},
+    {"info --model vit-a --roles qq", "roles: expected each of q, k and v at most once, got 'qq'"},
     {"info --model vit-a --rest rotory", "unknown method 'rotory'; did you mean 'rotary'?"},
     {"info --model vit-a --batch 0", "model: expected a batch of 1 or more, got 0"},
     {"info --model gpt-a --image-size 84",
-     "--image-size is not for gpt-a-160; it belongs to Images (vit)"},
+     "--image-size does not apply to gpt-a-160; it belongs to Images (vit)"},
     {"info --paper-table imagent", "unknown table 'imagent'; did you mean 'imagenet'?"},
     {"info --paper-table mnist --model vit-a", "--paper-table and --model do not go together"},
     {"info --paper-table mnist --batch 2", "--paper-table and --batch do not go together"},

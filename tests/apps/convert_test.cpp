@@ -91,8 +91,8 @@ TEST(Convert, TheAuthorsNamesAreModels) {
             row("--model gpt-c-64 --method self_attention")["parameters"]);
   expect_refused(
       {"info --model lor_qvk_tiny",
-       "unknown model 'lor_qvk_tiny'; did you mean 'lor_qk_tiny'? A patch size or length "
-       "goes behind it: vit-a/12, gpt-a-160"});
+       "unknown model 'lor_qvk_tiny'; did you mean 'lor_qk_tiny'? Append a patch size or length: "
+       "vit-a/12, gpt-a-160"});
 }
 
 // A GPT-2 of two small layers with a byte's vocabulary.
@@ -152,7 +152,7 @@ TEST(Convert, CallsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(said("--from authors", 2), HasSubstr("--model is missing"));
   EXPECT_THAT(said("--from gpt2 --model gpt-a-16", 2),
               HasSubstr("gpt2 weights tell their model themselves; leave --model out"));
-  EXPECT_THAT(said("--to authors", 1), HasSubstr("does not say which model it holds"));
+  EXPECT_THAT(said("--to authors", 1), HasSubstr("has no model options in its metadata"));
   EXPECT_THAT(said("--from timm", 1), HasSubstr("'patch_embed.proj.weight' is missing"));
   EXPECT_THAT(
       said("--from authors --model lor_kv_tiny-256", 1),

@@ -41,7 +41,7 @@ TEST_F(DeviceOption, ThatThisLibTorchLacksFailsInEveryCommand) {
     const auto outcome = run(command + " --device cuda:1");
     EXPECT_EQ(outcome.code, 1) << command;
     EXPECT_EQ(outcome.err,
-              "translution: device cuda:1: this LibTorch was built without CUDA; expected cpu\n");
+              "translution: device cuda:1: this LibTorch was built without CUDA; use cpu\n");
     EXPECT_THAT(outcome.out, IsEmpty()) << command;
   }
 }

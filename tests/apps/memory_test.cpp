@@ -35,7 +35,8 @@ TEST_F(Memory, IsToldBeforeItIsTaken) {
   const auto said = [&](const std::string& arguments) {
     return refusal_of(arguments, path("errors"));
   };
-  const std::string takes = " takes [0-9.]+ [A-Z]iB of memory, and there are [0-9.]+ [A-Z]iB; ";
+  const std::string takes =
+      " needs [0-9.]+ [A-Z]iB of memory, but only [0-9.]+ [A-Z]iB are available; ";
   EXPECT_THAT(
       said("train " + kHuge + "--data digits:64 --canvas 84 --out " + path("run")),
       MatchesRegex("translution: training vit-large/1 with translution, 64 samples at a time," +

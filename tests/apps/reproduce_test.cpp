@@ -286,9 +286,8 @@ TEST(Reproduce, RefusesCallsThatMakeNoSense) {
       {"reproduce mnist --known '' --dry-run",
        "--known: expected a value, got ''; is a shell variable not set?"},
       {"reproduce gpt --one-step --rows 1 --data digits --dry-run",
-       "gpt-a-160 learns from text; digits are images: expected --data tokens:DIR, which "
-       "`translution "
-       "data text` makes"},
+       "gpt-a-160: expected text, got images (digits); use --data tokens:DIR, which "
+       "`translution data text` writes"},
       {"reproduce gpt --memory 3 --dry-run",
        "--memory is for --one-step; use --accumulate to save memory in training"},
       {"reproduce mnist --out ''", "--out: expected a value, got ''; is a shell variable not set?"},

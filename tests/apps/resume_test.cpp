@@ -103,7 +103,7 @@ TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsInsideASave) {
 TEST_F(Resume, AFullDiskInsideASaveIsNamedAndLeavesTheCheckpointBefore) {
   const auto outcome = run(train("full"), with_fault("enospc:600"));
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("failed, earlier ones are whole: "));
+  EXPECT_THAT(outcome.err, HasSubstr("failed; earlier checkpoints are intact: "));
   EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
   EXPECT_EQ(run("eval " + path("full")).code, 0);
   EXPECT_TRUE(goes_on("full"));
@@ -229,7 +229,7 @@ TEST_F(Resume, WhereCheckpointsAreGoneRefusesAndLeavesTheLog) {
       EXPECT_EQ(outcome.code, 2) << call;
       EXPECT_EQ(outcome.err,
                 "translution: " + path(name) +
-                    " has metrics.jsonl but no checkpoint to go on from, and a new run "
+                    " has metrics.jsonl but no checkpoint to resume from, and a new run "
                     "would overwrite it; move it away, or use another --out\n");
       EXPECT_EQ(read_file(path(name) + "/metrics.jsonl"), log);
     }
@@ -278,7 +278,8 @@ TEST_F(Resume, WithFewerStepsThanWereDoneIsRefused) {
 TEST_F(Resume, ASaveThatFailsSaysWhetherThereAreEarlierOnes) {
   const auto first = run(train("first"), with_fault("enospc:100"));
   EXPECT_EQ(first.code, 1);
-  EXPECT_THAT(first.err, HasSubstr("the checkpoint of step 2 failed, and there is none yet: "));
+  EXPECT_THAT(first.err,
+              HasSubstr("the checkpoint of step 2 failed; there is no earlier checkpoint: "));
 }
 
 TEST_F(Resume, OfARunThatIsOverChangesNothing) {
@@ -292,8 +293,9 @@ TEST_F(Resume, WithoutItARunIsNotOverwritten) {
   const auto outcome =
       run("train --config " + undisturbed() + "/config.toml --out " + undisturbed());
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err,
-              HasSubstr(" holds a run already; use --resume auto to go on, or another --out\n"));
+  EXPECT_THAT(
+      outcome.err,
+      HasSubstr(" already holds a run; use --resume auto to continue it, or another --out\n"));
 }
 
 TEST_F(Resume, NamesWhatIsDifferentAndLeavesTheRunAlone) {

@@ -87,7 +87,7 @@ TEST_F(Train, AFileThatCannotBeUnderstoodStopsWithOneLine) {
     EXPECT_FALSE(std::filesystem::exists(path("run")));
   };
   expect_stop("batches = 7\n", 2, ": unknown setting 'batches'; did you mean 'batch'?\n");
-  expect_stop("[train]\nbatch = 7\n[run]\nbatch = 8\n", 2, ": batch is there more than once\n");
+  expect_stop("[train]\nbatch = 7\n[run]\nbatch = 8\n", 2, ": batch is given more than once\n");
   expect_stop("batch = 7\nseed\n", 1, ":2: ");
   expect_stop("batch = 1979-05-27\n", 1,
               ": batch: expected text, a number, true, false or a list\n");
@@ -153,9 +153,8 @@ const WrongCall kWrongCalls[] = {
      "unknown augment 'strong'; expected one of none, light, full"},
     {"train --out x --metod y", "unknown option --metod; did you mean --method?"},
     {"train --out x --data text --model vit-a/12",
-     "vit-a/12 learns from images; text is text: expected a gpt model"},
-    {"train --out x --data text",
-     "vit-a/12 learns from images; text is text: expected a gpt model"},
+     "vit-a/12: expected images, got text (text); use a gpt model"},
+    {"train --out x --data text", "vit-a/12: expected images, got text (text); use a gpt model"},
 };
 
 TEST(TrainWrongCalls, GetOneLineAndCodeTwo) {

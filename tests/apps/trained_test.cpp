@@ -130,10 +130,10 @@ TEST_F(Trained, OfAFileWithoutAModelSaysHowToGetOne) {
     EXPECT_EQ(outcome.code, 1);
     EXPECT_EQ(outcome.err.find("--model"), std::string::npos) << outcome.err;
   }
-  EXPECT_EQ(
-      run("eval " + path("bare.safetensors")).err,
-      "translution: " + path("bare.safetensors") +
-          ": does not say which model it holds; `translution convert` writes one that does\n");
+  EXPECT_EQ(run("eval " + path("bare.safetensors")).err,
+            "translution: " + path("bare.safetensors") +
+                ": has no model options in its metadata; `translution convert` writes a file with "
+                "them\n");
 }
 
 TEST_F(Trained, ReportDrawsStepsThatAreNearlyTooLarge) {

@@ -192,13 +192,12 @@ std::vector<WrongCall> wrong_pairs() {
       {"a radius below 0", with([](auto&, auto& s) { s.pairs.text = "5 direction=-1"; }),
        "offsets: expected a radius of 0 or more, got -1"},
       {"a side of 0", with([](auto&, auto& s) { s.pairs.text = "5x0"; }),
-       "offsets: every side of a grid must be 1 or more, got 5x0"},
+       "offsets: expected sides of 1 or more, got 5x0"},
       {"a side that overflows", with([](auto&, auto& s) { s.pairs.text = "99999999999999999999"; }),
        "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got "
        "'99999999999999999999'"},
       {"a grid that is too large", with([](auto&, auto& s) { s.pairs.text = "70000"; }),
-       "offsets: the grid 70000 has more than 65535 tokens, the most that a table of all pairs can "
-       "hold"},
+       "offsets: expected at most 65535 tokens, got a grid of 70000"},
       {"pairs of fewer tokens", with([](auto& t, auto& s) {
          s.pairs.text = "4";
          t.bias = at::zeros({7, 3});
@@ -212,7 +211,7 @@ std::vector<WrongCall> wrong_pairs() {
       {"a grid that is not smaller", with([](auto&, auto& s) { s.pairs.grid = {6}; }),
        "pairs: expected a grid within 5, got 6"},
       {"a grid of other tokens", with([](auto&, auto& s) { s.pairs.grid = {4}; }),
-       "pairs: the grid 4 has 4 tokens, got 5"},
+       "pairs: expected 4 tokens for the grid 4, got 5"},
       {"a grid of other sides", with([](auto&, auto& s) {
          s.pairs.grid = {5, 1};
        }),
@@ -228,13 +227,13 @@ std::vector<WrongCall> wrong_pairs() {
        "offsets"},
       {"pairs of a relation that is not square",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*24"; }),
-       "relation: 4 tokens need 16 entries, got 24"},
+       "relation: expected 16 entries for 4 tokens, got 24"},
       {"a relation with a slot too large",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*24,1"; }),
-       "relation: the entry of pair (4, 4) is 1, expected -1 for no pair or 0 to 0"},
+       "relation: expected -1 for no pair or 0 to 0, got 1 for pair (4, 4)"},
       {"a relation with a key slot too large",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=1 slots=0*25"; }),
-       "relation: a mirror entry is 1, expected 0 to 0"},
+       "relation: expected mirror entries from 0 to 0, got 1"},
       {"a relation that repeats too often",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*9223372036854775807"; }),
        "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got 'relation mirror=0 "

@@ -28,21 +28,20 @@ std::vector<WrongCall> wrong_tables() {
        [] {
          OffsetTable({{7, 0}});
        },
-       "offsets: every side of a grid must be 1 or more, got 7x0"},
+       "offsets: expected sides of 1 or more, got 7x0"},
       {"a grid with a negative side", [] { OffsetTable({{-3}}); },
-       "offsets: every side of a grid must be 1 or more, got -3"},
+       "offsets: expected sides of 1 or more, got -3"},
       {"a grid with too many tokens",
        [] {
          OffsetTable({{256, 256}});
        },
-       "offsets: the grid 256x256 has more than 65535 tokens, the most that a table of all pairs "
-       "can hold"},
+       "offsets: expected at most 65535 tokens, got a grid of 256x256"},
       {"a grid whose product overflows",
        [] {
          OffsetTable({{kHugeGrid, kHugeGrid, 2}});
        },
-       "offsets: the grid 9223372036854775807x9223372036854775807x2 has more than 65535 tokens, "
-       "the most that a table of all pairs can hold"},
+       "offsets: expected at most 65535 tokens, got a grid of "
+       "9223372036854775807x9223372036854775807x2"},
       {"a negative radius",
        [] {
          OffsetTable({{3}, false, false, Encoding::relative, Sharing::direction, -1});
@@ -52,15 +51,14 @@ std::vector<WrongCall> wrong_tables() {
        [] {
          OffsetTable({{3}, false, false, Encoding::absolute, Sharing::direction, 1});
        },
-       "offsets: an absolute table has one slot per token pair and shares none; leave sharing at "
-       "none"},
+       "offsets: expected sharing none, since encoding absolute has one slot per token pair"},
       {"counting the slots of a zero-sized grid", [] { count_slots({{0}}); },
-       "offsets: every side of a grid must be 1 or more, got 0"},
+       "offsets: expected sides of 1 or more, got 0"},
       {"counting the pairs of a zero-sized grid",
        [] {
          count_pairs({{4, 0}});
        },
-       "offsets: every side of a grid must be 1 or more, got 4x0"},
+       "offsets: expected sides of 1 or more, got 4x0"},
       {"the offset of a slot that is not there", [] { OffsetTable({{2}}).offset(3); },
        "offsets: expected a slot from 0 to 2, got 3"},
       {"the name of a negative slot", [] { OffsetTable({{2}}).slot_name(-1); },
@@ -78,35 +76,35 @@ std::vector<WrongCall> wrong_relations() {
        [] {
          OffsetTable::from_relation({0, 0, 0}, 2, 1);
        },
-       "relation: 2 tokens need 4 entries, got 3"},
+       "relation: expected 4 entries for 2 tokens, got 3"},
       {"a relation without slots", [] { OffsetTable::from_relation({0}, 1, 0); },
        "relation: expected 1 or more slots, got 0"},
       {"a relation with an entry too large",
        [] {
          OffsetTable::from_relation({0, 1, 2, 0}, 2, 2);
        },
-       "relation: the entry of pair (1, 0) is 2, expected -1 for no pair or 0 to 1"},
+       "relation: expected -1 for no pair or 0 to 1, got 2 for pair (1, 0)"},
       {"a relation with an entry below -1",
        [] {
          OffsetTable::from_relation({0, -2, 0, 0}, 2, 2);
        },
-       "relation: the entry of pair (0, 1) is -2, expected -1 for no pair or 0 to 1"},
+       "relation: expected -1 for no pair or 0 to 1, got -2 for pair (0, 1)"},
       {"a relation whose reverse is not one",
        [] {
          OffsetTable::from_relation({0, 1, 1, 1, 0, 0, 0, 0, 0}, 3, 2);
        },
-       "relation: the reverse of relation 1 is 1 for one pair and 0 for pair (0, 2); hand in the "
-       "key slot of each relation as `mirror`"},
+       "relation: slot 1 has key slot 1 for one pair and 0 for pair (0, 2); pass the key slot of "
+       "each slot as `mirror`"},
       {"a mirror that is too short",
        [] {
          OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {0});
        },
-       "relation: mirror needs one entry for each of the 2 slots, got 1"},
+       "relation: expected a mirror of 2 entries, one per slot, got 1"},
       {"a mirror that leaves the slots",
        [] {
          OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {0, 2});
        },
-       "relation: a mirror entry is 2, expected 0 to 1"},
+       "relation: expected mirror entries from 0 to 1, got 2"},
   };
 }
 
@@ -122,7 +120,8 @@ std::vector<WrongCall> wrong_names() {
        "roles: expected some of q, k and v, or 'none', got an empty string"},
       {"roles with a strange letter", [] { Roles::parse("qx"); },
        "roles: expected some of q, k and v, or 'none', got 'qx'"},
-      {"a role that stands twice", [] { Roles::parse("qvq"); }, "roles: 'q' stands twice in 'qvq'"},
+      {"a repeated role", [] { Roles::parse("qvq"); },
+       "roles: expected each of q, k and v at most once, got 'qvq'"},
   };
 }
 
@@ -133,7 +132,7 @@ std::vector<WrongCall> wrong_positions() {
        "relative_dim: expected 0 or more channels per head, got -1"},
       {"a negative relative_dim_out",
        [] { check_position(Method::alpha_translution, [](auto& p) { p.relative_dim_out = -1; }); },
-       "relative_dim_out: expected 0, for relative_dim, or more channels per head, got -1"},
+       "relative_dim_out: expected 0 (same as relative_dim) or more channels per head, got -1"},
       {"a relative_dim_out without matrices",
        [] {
          check_position(Method::alpha_translution, [](auto& p) {
@@ -141,16 +140,14 @@ std::vector<WrongCall> wrong_positions() {
            p.relative_dim_out = 4;
          });
        },
-       "relative_dim_out: expected 0 where relative_dim is 0, since there are no matrices then, "
-       "got "
+       "relative_dim_out: expected 0, since relative_dim is 0 and there are no matrices, got "
        "4"},
       {"a negative radius of a position",
        [] { check_position(Method::translution, [](auto& p) { p.radius = -2; }); },
        "radius: expected 0 or more, got -2"},
       {"a window without convolution",
        [] { check_position(Method::translution, [](auto& p) { p.sharing = Sharing::window; }); },
-       "sharing: a window leaves pairs out and is for convolution; expected none, direction or "
-       "logarithmic"},
+       "sharing: expected none, direction or logarithmic; window is for convolution only"},
       {"an absolute encoding that shares",
        [] {
          check_position(Method::translution, [](auto& p) {
@@ -158,8 +155,7 @@ std::vector<WrongCall> wrong_positions() {
            p.sharing = Sharing::direction;
          });
        },
-       "encoding: an absolute table has one slot per token pair and shares none; leave sharing at "
-       "none"},
+       "sharing: expected none, since encoding absolute has one slot per token pair"},
       {"alpha with nothing left",
        [] {
          check_position(Method::alpha_translution, [](auto& p) {
@@ -167,8 +163,7 @@ std::vector<WrongCall> wrong_positions() {
            p.shared_qkv = false;
          });
        },
-       "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; expected one of the "
-       "two"},
+       "alpha_translution: expected relative_dim above 0 or shared_qkv, got neither"},
       {"an even kernel",
        [] { check_position(Method::convolution, [](auto& p) { p.kernel_size = 4; }); },
        "convolution: expected an odd kernel_size of 1 or more, got 4"},
@@ -179,7 +174,7 @@ std::vector<WrongCall> wrong_positions() {
        [] {
          check_position(Method::convolution, [](auto& p) { p.encoding = Encoding::absolute; });
        },
-       "convolution: a window has offsets, so the encoding must be relative"},
+       "convolution: expected encoding relative, got absolute"},
       {"rotary with relative queries",
        [] { check_position(Method::translution, [](auto& p) { p.rotary = true; }); },
        "rotary: translution with roles qkv has no shared queries and keys to rotate; expected "
@@ -198,7 +193,8 @@ std::vector<WrongCall> wrong_positions() {
        [] {
          check_position(Method::gated_position, [](auto& p) { p.encoding = Encoding::absolute; });
        },
-       "gated_position: its features are offsets; expected encoding relative and sharing none"},
+       "gated_position: expected encoding relative and sharing none, since its features are "
+       "offsets"},
   };
 }
 

@@ -42,8 +42,8 @@ std::vector<WrongCall> wrong_options() {
        "attention: expected dim_head of 1 or more, got -4"},
       {"a layer whose width overflows",
        building(tiny().heads(int64_t{1} << 40).dim_head(int64_t{1} << 40)),
-       "attention: dim 6 or 1099511627776 heads of 1099511627776 channels are wider than "
-       "1073741824"},
+       "attention: expected at most 1073741824 channels, got dim 6 and 1099511627776 heads of "
+       "1099511627776"},
       {"a layer with a negative workspace", building(tiny().workspace(-1)),
        "attention: expected a workspace of 0 or more bytes, got -1"},
       {"a layer with a dropout of one", building(tiny().dropout(1.0)),
@@ -55,7 +55,7 @@ std::vector<WrongCall> wrong_options() {
       {"a layer without a grid", building(AttentionOptions(6)),
        "offsets: expected a grid of one or more sides, got none"},
       {"a layer with a zero-sized grid", building(tiny().grid({0, 3})),
-       "offsets: every side of a grid must be 1 or more, got 0x3"},
+       "offsets: expected sides of 1 or more, got 0x3"},
       {"a layer with a rotary head that does not split",
        building(tiny().dim_head(6).position(of(Method::rotary))),
        "rotary: a head of 6 channels does not split into pairs for 2 axes; expected a multiple of "
@@ -65,10 +65,9 @@ std::vector<WrongCall> wrong_options() {
        "attention: gated_position needs the offsets of a grid, not a relation"},
       {"rotary on a relation",
        building(tiny().position(of(Method::rotary)).relation(any_relation())),
-       "attention: rotary needs the places of a grid, not a relation"},
+       "attention: rotary needs the coordinates of a grid, not a relation"},
       {"a bias on relative queries", building(tiny().qkv_bias(true)),
-       "attention: qkv_bias goes with methods that have one W^q, W^k, W^v for all offsets, not "
-       "with "
+       "attention: qkv_bias needs a method with one W^q, W^k, W^v for all offsets, got "
        "translution"},
       {"a block without hidden channels", [] { Block(tiny(), 0, BlockStyle{}); },
        "block: expected dim and mlp_dim of 1 or more, got 6 and 0"},
@@ -144,22 +143,22 @@ std::vector<WrongCall> wrong_loads() {
       {"loading integers", loading([](auto& t) { t["key"] = t["key"].to(at::kLong); }),
        "load: key must hold floating-point numbers, got Long"},
       {"loading a meta tensor", loading([](auto& t) { t["key"] = t["key"].to(at::kMeta); }),
-       "load: key must hold floating-point numbers, got a meta tensor, which holds none"},
+       "load: key must hold floating-point numbers, got a meta tensor without data"},
       {"loading a tensor of another shape",
        loading([](auto& t) { t["out.bias"] = at::zeros({7}); }),
        "load: out.bias is [7], the model has [6]"},
       {"loading a table with other rows",
        loading([](auto& t) { t["key"] = t["key"].narrow(0, 0, 17); }),
-       "regrid: key has 17 rows, the grid it is said to come from has 18"},
+       "regrid: key has 17 rows, the source grid has 18"},
       {"loading a number for a table", loading([](auto& t) { t["key"] = at::zeros({}); }),
        "regrid: key must have 18 rows, got a single number"},
       {"loading from another grid", loading(nothing, {2, 2}),
-       "regrid: query has 18 rows, the grid it is said to come from has 12"},
+       "regrid: query has 18 rows, the source grid has 12"},
       {"loading from a grid of one side", loading(nothing, {6}),
        "regrid: the tables may differ only in the sides of their grids, got 6 with class token and "
        "3x3 with class token"},
       {"loading from a zero-sized grid", loading(nothing, {2, 0}),
-       "offsets: every side of a grid must be 1 or more, got 2x0"},
+       "offsets: expected sides of 1 or more, got 2x0"},
       {"loading from the model's own grid", loading(nothing, {3, 3}),
        "load: query is [18, 6, 12], the model has [28, 6, 12]"},
       {"loading into a module without attention",
@@ -167,7 +166,7 @@ std::vector<WrongCall> wrong_loads() {
          load_tensors(*torch::nn::Linear(torch::nn::LinearOptions(2, 2).bias(false)),
                       {{"weight", at::zeros({2, 2})}}, {2});
        },
-       "load: the module has no attention layer to tell its grid"},
+       "load: the module has no attention layer, so its grid is unknown"},
       {"loading an absolute layer from another grid",
        [] {
          auto position = of(Method::translution);
@@ -183,7 +182,7 @@ std::vector<WrongCall> wrong_loads() {
        "regrid: the tables may differ only in the sides of their grids, got 3 with class token and "
        "4"},
       {"regridding a table with other rows", regrid({{3}}, {{4}}, 6, Fill::nearest),
-       "regrid: the tensor has 6 rows, the grid it is said to come from has 5"},
+       "regrid: the tensor has 6 rows, the source grid has 5"},
       {"regridding a volume bicubically", regrid({{2, 2, 2}}, {{3, 2, 2}}, 27, Fill::bicubic),
        "regrid: bicubic filling needs a full grid of 1 or 2 dimensions with an offset each; use "
        "nearest"},
@@ -195,7 +194,8 @@ std::vector<WrongCall> wrong_loads() {
        [] {
          regrid_places(at::zeros({4, 2}), {{4}}, {{2, 3}}, Fill::nearest);
        },
-       "regrid: the grids must have as many dimensions, and both a class token or none"},
+       "regrid: the grids must have the same number of dimensions, and both or neither a class "
+       "token"},
   };
 }
 

@@ -37,36 +37,36 @@ at::Tensor tokens_up_to(int64_t last) { return torch::arange(last - 3, last + 1)
 std::vector<WrongCall> wrong_model_names() {
   return {
       {"an empty model name", naming(""),
-       "unknown model ''; expected an architecture with a patch size or length behind it, as in "
+       "unknown model ''; expected an architecture with a patch size or length after it, as in "
        "vit-a/12, gpt-a-160"},
       {"a model name with a typing error", naming("vit-bsae/16"),
-       "unknown model 'vit-bsae/16'; did you mean 'vit-base'? A patch size or length goes behind "
-       "it: vit-a/12, gpt-a-160"},
+       "unknown model 'vit-bsae/16'; did you mean 'vit-base'? Append a patch size or length: "
+       "vit-a/12, gpt-a-160"},
       {"a model name of a strange family", naming("bert-a"),
-       "unknown model 'bert-a'; expected an architecture with a patch size or length behind it, "
+       "unknown model 'bert-a'; expected an architecture with a patch size or length after it, "
        "as in vit-a/12, gpt-a-160"},
       {"a model name in capitals", naming("ViT-A/16"),
-       "unknown model 'ViT-A/16'; did you mean 'vit-a'? A patch size or length goes behind it: "
+       "unknown model 'ViT-A/16'; did you mean 'vit-a'? Append a patch size or length: "
        "vit-a/12, gpt-a-160"},
       {"a model name without a patch size", naming("vit-a/"),
-       "model 'vit-a/': expected a number from 1 to 999999 behind the architecture, as in vit-a/12 "
+       "model 'vit-a/': expected a number from 1 to 999999 after the architecture, as in vit-a/12 "
        "or gpt-a-160, got ''"},
       {"a model name with a patch size of zero", naming("vit-a/0"),
-       "model 'vit-a/0': expected a number from 1 to 999999 behind the architecture, as in "
+       "model 'vit-a/0': expected a number from 1 to 999999 after the architecture, as in "
        "vit-a/12 "
        "or gpt-a-160, got '0'"},
       {"a model name with a negative length", naming("gpt-a--5"),
-       "model 'gpt-a--5': expected a number from 1 to 999999 behind the architecture, as in "
+       "model 'gpt-a--5': expected a number from 1 to 999999 after the architecture, as in "
        "vit-a/12 "
        "or gpt-a-160, got '-5'"},
       {"a model name with a huge length", naming("gpt-a-99999999999999999999"),
-       "model 'gpt-a-99999999999999999999': expected a number from 1 to 999999 behind the "
+       "model 'gpt-a-99999999999999999999': expected a number from 1 to 999999 after the "
        "architecture, as in vit-a/12 or gpt-a-160, got '99999999999999999999'"},
       {"a model name with letters for a size", naming("vit-a/12x"),
-       "model 'vit-a/12x': expected a number from 1 to 999999 behind the architecture, as in "
+       "model 'vit-a/12x': expected a number from 1 to 999999 after the architecture, as in "
        "vit-a/12 or gpt-a-160, got '12x'"},
       {"a model name with the separator of the other family", naming("gpt-a/160"),
-       "unknown model 'gpt-a/160'; did you mean 'gpt-a'? A patch size or length goes behind it: "
+       "unknown model 'gpt-a/160'; did you mean 'gpt-a'? Append a patch size or length: "
        "vit-a/12, gpt-a-160"},
       {"an unknown table of the paper", [] { cli::paper_table("imagnet"); },
        "unknown table 'imagnet'; did you mean 'imagenet'?"},
@@ -92,11 +92,11 @@ std::vector<WrongCall> wrong_sizes() {
       {"a model with a negative dropout", checking([](auto& o) { o.dropout = -0.1; }),
        "model: expected a dropout probability in [0, 1), got -0.1"},
       {"more hybrid layers than layers", checking([](auto& o) { o.hybrid_layers = 3; }),
-       "model: expected 0 to 2 hybrid layers, the depth, got 3"},
+       "model: expected 0 to 2 hybrid layers (the depth), got 3"},
       {"negative hybrid layers", checking([](auto& o) { o.hybrid_layers = -1; }),
-       "model: expected 0 to 2 hybrid layers, the depth, got -1"},
+       "model: expected 0 to 2 hybrid layers (the depth), got -1"},
       {"a hybrid whose rest has offsets", checking([](auto& o) { o.rest = Method::translution; }),
-       "model: the rest of a hybrid is self_attention_no_pos or rotary, got translution"},
+       "model: expected self_attention_no_pos or rotary for the rest of a hybrid, got translution"},
       {"an image of one side", checking([](auto& o) { o.image_size = {12}; }),
        "model: expected an image size of two sides, got 12"},
       {"an image that does not divide", checking([](auto& o) {
@@ -122,12 +122,10 @@ std::vector<WrongCall> wrong_sizes() {
       {"too many patches", checking([](auto& o) {
          o.image_size = {4096, 4096};
        }),
-       "offsets: the grid 1024x1024 has more than 65535 tokens, the most that a table of all pairs "
-       "can hold"},
+       "offsets: expected at most 65535 tokens, got a grid of 1024x1024"},
       {"a position that makes no sense",
        checking([](auto& o) { o.position.sharing = Sharing::window; }),
-       "sharing: a window leaves pairs out and is for convolution; expected none, direction or "
-       "logarithmic"},
+       "sharing: expected none, direction or logarithmic; window is for convolution only"},
       {"a text of no tokens",
        [] {
          auto options = tiny_gpt();
@@ -143,9 +141,9 @@ std::vector<WrongCall> wrong_sizes() {
        },
        "model: expected vocabulary of 1 to 1073741824, got 0"},
       {"a ViT with the options of a GPT", [] { ViT model(tiny_gpt()); },
-       "ViT: the options are those of a GPT; build GPT or name a vit model"},
+       "ViT: expected the options of a vit, got those of a gpt; build GPT or name a vit model"},
       {"a GPT with the options of a ViT", [] { GPT model(tiny_vit()); },
-       "GPT: the options are those of a ViT; build ViT or name a gpt model"},
+       "GPT: expected the options of a gpt, got those of a vit; build ViT or name a gpt model"},
       {"the cost of no samples", [] { model_cost(tiny_vit(), 0); },
        "model: expected a batch of 1 or more, got 0"},
       {"the cost of more parameters than can be counted",
@@ -187,9 +185,9 @@ std::vector<WrongCall> wrong_inputs() {
       {"a GPT called with too many tokens", calling_gpt(torch::zeros({2, 8}, torch::kLong)),
        "GPT: expected 1 to 7 tokens, got 8"},
       {"a GPT called with a token beyond the vocabulary", calling_gpt(tokens_up_to(11)),
-       "GPT: the tokens reach from 8 to 11, the vocabulary has 0 to 10"},
+       "GPT: expected tokens from 0 to 10, got 8 to 11"},
       {"a GPT called with a negative token", calling_gpt(tokens_up_to(2)),
-       "GPT: the tokens reach from -1 to 2, the vocabulary has 0 to 10"},
+       "GPT: expected tokens from 0 to 10, got -1 to 2"},
       {"a GPT called on another device",
        calling_gpt(torch::zeros({2, 5}, torch::dtype(torch::kLong).device(torch::kMeta))),
        "GPT: the tokens are on meta, the model is on cpu; move one of them"},

@@ -145,17 +145,20 @@ TEST(Pairs, RefuseANameThatMakesNoSense) {
         "relation", "relation slots=0 mirror=0", "relation mirror=0 slots=0*0",
         "relation mirror=0 slots=0*99999999999", "relation mirror=0 slots=0 more"})
     EXPECT_THAT(message_of({text}), HasSubstr("expected a text such as '7x7 cls'")) << text;
-  EXPECT_THAT(message_of({""}), HasSubstr("fits any number of tokens; say how many, 1 or more"));
-  EXPECT_THAT(message_of({"7x0"}), HasSubstr("every side of a grid must be 1 or more, got 7x0"));
+  EXPECT_THAT(message_of({""}),
+              HasSubstr("expected a number of tokens of 1 or more with '', got 0"));
+  EXPECT_THAT(message_of({"7x0"}), HasSubstr("expected sides of 1 or more, got 7x0"));
   EXPECT_THAT(message_of({"relation mirror=0 slots=0,1,0"}),
-              HasSubstr("relation: 1 tokens need 1"));
+              HasSubstr("relation: expected 1 entries for 1 tokens, got 3"));
   EXPECT_THAT(message_of({"7x7 cls", {}, {}, 49}), HasSubstr("expected 50 tokens, got 49"));
   EXPECT_THAT(message_of({"9 causal", {}, {}, 10}), HasSubstr("expected 1 to 9 tokens, got 10"));
   EXPECT_THAT(message_of({"7x7", {8, 1}, {}}), HasSubstr("expected a grid within 7x7, got 8x1"));
   EXPECT_THAT(message_of({"7x7", {0, 1}, {}}), HasSubstr("expected a grid within 7x7, got 0x1"));
   EXPECT_THAT(message_of({"7x7", {7}, {}}), HasSubstr("a grid of 2 sides within 7x7, got 7"));
-  EXPECT_THAT(message_of({"7x7", {2, 2}, {}, 5}), HasSubstr("the grid 2x2 has 4 tokens, got 5"));
-  EXPECT_THAT(message_of({"relation mirror=0 slots=0", {1}, {}}), HasSubstr("has no grid"));
+  EXPECT_THAT(message_of({"7x7", {2, 2}, {}, 5}),
+              HasSubstr("expected 4 tokens for the grid 2x2, got 5"));
+  EXPECT_THAT(message_of({"relation mirror=0 slots=0", {1}, {}}),
+              HasSubstr("expected no grid with a relation, got 1"));
   EXPECT_THAT(message_of({"5", {}, {5}}), HasSubstr("query rows from 0 to 4, got 5 to 5"));
   EXPECT_THAT(message_of({"5", {}, {-1, 2}}), HasSubstr("query rows from 0 to 4, got -1 to 2"));
 }

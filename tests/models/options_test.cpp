@@ -160,7 +160,7 @@ TEST(Settings, SayWhatIsTheDefault) {
   EXPECT_EQ(help["radius"], "sharing radius (0)");
   EXPECT_EQ(help["rest"], "method of the other layers (self_attention_no_pos)");
   EXPECT_EQ(help["input-embedding"],
-            "a vector per place added to the input (as the method has it)");
+            "learned position embedding added to the input (set by the method)");
 }
 
 }  // namespace

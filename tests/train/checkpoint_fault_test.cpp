@@ -81,7 +81,8 @@ TEST_P(CheckpointFault, LackOfSpaceAtAnyCallLosesNothing) {
       set_write_fault({kind, call});
       const auto message = message_of([&] { disturbed.save(3); });
       if (!message.empty()) {
-        EXPECT_THAT(message, HasSubstr("saving the checkpoint of step 3 failed, earlier ones"));
+        EXPECT_THAT(message,
+                    HasSubstr("saving the checkpoint of step 3 failed; earlier checkpoints"));
         EXPECT_THAT(message, HasSubstr("No space left on device; free some space"));
         ++failures;
       }
@@ -145,7 +146,7 @@ TEST(CheckpointFault, TheMessageNamesFileReasonAndWhatToDo) {
   set_write_fault({Fault::enospc, 3});
   const auto message = message_of([&] { disturbed.save(3); });
   EXPECT_THAT(message,
-              HasSubstr("saving the checkpoint of step 3 failed, earlier ones are whole: " +
+              HasSubstr("saving the checkpoint of step 3 failed; earlier checkpoints are intact: " +
                         disturbed.dir.path()));
   EXPECT_THAT(message, HasSubstr("/model.safetensors: cannot be written: No space left on device; "
                                  "free some space"));

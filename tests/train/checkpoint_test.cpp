@@ -126,7 +126,7 @@ TEST(CheckpointStore, RefusesWhatMakesNoSense) {
   auto content = content_of(1);
   content.state["loss"] = std::numeric_limits<double>::infinity();
   EXPECT_EQ(message_of<std::invalid_argument>([&] { store.save(1, content, false); }),
-            "manifest: the state holds a number that is not finite");
+            "manifest: expected finite numbers in the state");
   EXPECT_THAT(names_in(dir.path()), ElementsAre(".lock"));
 }
 

@@ -45,9 +45,10 @@ TEST(Config, TakesAnyLetterInQuotesAndCommentsOnly) {
 TEST(Config, NamesWhatIsWrong) {
   EXPECT_EQ(message_of("bach = 1"), "run.toml: unknown setting 'bach'; did you mean 'batch'?");
   EXPECT_EQ(message_of("foo = 1"),
-            "run.toml: unknown setting 'foo'; `translution train --help` has all of them");
-  EXPECT_EQ(message_of("[a]\nlr = 1\n[b]\nlr = 2\n"), "run.toml: lr is there more than once");
-  EXPECT_EQ(message_of("lr = [[1]]"), "run.toml: lr: expected a plain list");
+            "run.toml: unknown setting 'foo'; see `translution train --help`");
+  EXPECT_EQ(message_of("[a]\nlr = 1\n[b]\nlr = 2\n"), "run.toml: lr is given more than once");
+  EXPECT_EQ(message_of("lr = [[1]]"),
+            "run.toml: lr: expected a list without lists or tables in it");
   EXPECT_THAT(message_of("lr = 1\nbatch ="), testing::StartsWith("run.toml:2: "));
 }
 

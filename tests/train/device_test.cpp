@@ -30,9 +30,8 @@ TEST(Device, OfAnotherNameIsRefused) {
 TEST(Device, ThatThisLibTorchLacksIsRefused) {
   if (at::globalContext().hasCUDART() || at::hasMPS()) GTEST_SKIP() << "this LibTorch has some";
   for (const std::string name : {"cuda", "cuda:1"})
-    EXPECT_EQ(refusal(name),
-              "device " + name + ": this LibTorch was built without CUDA; expected cpu");
-  EXPECT_EQ(refusal("mps"), "device mps: this LibTorch was built without MPS; expected cpu");
+    EXPECT_EQ(refusal(name), "device " + name + ": this LibTorch was built without CUDA; use cpu");
+  EXPECT_EQ(refusal("mps"), "device mps: this LibTorch was built without MPS; use cpu");
 }
 
 // The meta device stands for any other: its tensors cannot be mixed with those of the CPU.

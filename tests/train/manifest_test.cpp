@@ -61,7 +61,7 @@ TEST(Manifest, RefusesAStateThatWouldNotComeBack) {
   for (const double number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     manifest.state = {{"x", {number}}};
     EXPECT_THAT(message_of<std::invalid_argument>([&] { format_manifest(manifest); }),
-                HasSubstr("not finite"));
+                HasSubstr("expected finite numbers"));
   }
   manifest.state = {{"x", "\xff"}};
   EXPECT_THAT(message_of<std::invalid_argument>([&] { format_manifest(manifest); }),
@@ -94,10 +94,10 @@ TEST(Manifest, LiesWithAFittingChecksumAreRefused) {
   const std::pair<std::string, const char*> lies[] = {
       {"", "not JSON"},
       {"\"}", "has no entry format"},
-      {R"(","format":"other"})", "is no manifest"},
-      {R"(","format":7})", "is no manifest"},
+      {R"(","format":"other"})", "is not a manifest"},
+      {R"(","format":7})", "is not a manifest"},
       {R"(","checksum":"twice"})", "has the key 'checksum' twice"},
-      {with("2", "7", "0", good), "has version 2 of the format, this program reads 1"},
+      {with("2", "7", "0", good), "expected format version 1, got 2"},
       {with("1", "-7", "0", good), "step: expected a whole number"},
       {with("1", "7.5", "0", good), "step: expected a whole number"},
       {with("1", "9223372036854775808", "0", good), "step: expected a whole number"},

@@ -21,10 +21,10 @@ struct CpuidLeaf {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-// Zeros for a leaf above the highest: the processor would answer with another one.
-CpuidLeaf read_leaf(uint32_t leaf, uint32_t part) {
+// Zeros for a leaf above the highest one: the processor would return the data of another leaf.
+CpuidLeaf read_leaf(uint32_t leaf, uint32_t subleaf) {
   CpuidLeaf values;
-  __get_cpuid_count(leaf, part, &values.eax, &values.ebx, &values.ecx, &values.edx);
+  __get_cpuid_count(leaf, subleaf, &values.eax, &values.ebx, &values.ecx, &values.edx);
   return values;
 }
 
@@ -74,11 +74,11 @@ CpuInfo read_cpu_info() {
 
 std::vector<Isa> supported_isas(const CpuInfo& info) {
   constexpr uint32_t kAvx512Bf16 = 1u << 5;
-  const bool steps[] = {info.avx2, info.avx512, (info.more_features & kAvx512Bf16) != 0,
-                        has_bf16_tiles(info.tiles) && info.tiles_granted};
+  const bool supported[] = {info.avx2, info.avx512, (info.more_features & kAvx512Bf16) != 0,
+                            has_bf16_tiles(info.tiles) && info.tiles_granted};
   std::vector<Isa> isas{Isa::scalar};
-  for (const bool step : steps) {
-    if (!step) break;
+  for (const bool is_supported : supported) {
+    if (!is_supported) break;
     isas.push_back(static_cast<Isa>(isas.size()));
   }
   return isas;

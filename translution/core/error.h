@@ -6,7 +6,7 @@
 
 namespace translution::detail {
 
-/// Joins its arguments into one string, as they would be printed.
+/// Formats the arguments with operator<< and concatenates them.
 template <typename... Args>
 std::string join(const Args&... args) {
   std::ostringstream out;
@@ -20,13 +20,13 @@ void require(bool ok, const Args&... message) {
   if (!ok) throw std::invalid_argument(join(message...));
 }
 
-/// The same for what the world did wrong, such as a file: throws std::runtime_error.
+/// The same for errors that are not the caller's, such as a broken file: throws std::runtime_error.
 template <typename... Args>
 void ensure(bool ok, const Args&... message) {
   if (!ok) throw std::runtime_error(join(message...));
 }
 
-/// "7x7" for {7, 7}: how a grid or a shape is written in messages.
+/// Formats a grid or a shape: "7x7" for {7, 7}.
 template <typename Sizes>
 std::string times(const Sizes& sizes) {
   std::ostringstream out;

@@ -1,4 +1,4 @@
 #pragma once
 
-/// Marks what the shared libraries export; everything else is hidden.
+/// Marks a symbol that the shared libraries export; all others are hidden.
 #define TRANSLUTION_API __attribute__((visibility("default")))

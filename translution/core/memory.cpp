@@ -13,14 +13,14 @@ namespace {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-// A file of a control group: a number, or "max".
+// Reads a control group's limit, which is a number or "max".
 int64_t limit_in(const std::string& path) {
   std::ifstream file(path);
   int64_t bytes = 0;
   return file >> bytes ? bytes : kNoLimit;
 }
 
-// Of the groups from `group` up to the root, the least.
+// The lowest limit of `group` and its ancestors.
 int64_t least_limit(const std::string& root, std::string group, const std::string& file) {
   int64_t least = limit_in(root + "/" + file);
   for (; group.size() > 1; group.resize(group.rfind('/')))
@@ -28,7 +28,7 @@ int64_t least_limit(const std::string& root, std::string group, const std::strin
   return least;
 }
 
-// Each line of the file is "number:controllers:/group"; version 2 has no controllers.
+// Each line of the file is "number:controllers:/group"; cgroup version 2 has no controllers.
 int64_t control_group_limit() {
   int64_t least = kNoLimit;
   std::ifstream groups("/proc/self/cgroup");

@@ -6,8 +6,8 @@
 
 namespace translution {
 
-/// The memory that this process may take: that of the machine, or less where a control group or
-/// `ulimit -v` says so.
+/// Memory that this process may use, in bytes: that of the machine, or the limit of a control group
+/// or of `ulimit -v` or `ulimit -d` if lower.
 TRANSLUTION_API int64_t usable_bytes();
 
 }  // namespace translution

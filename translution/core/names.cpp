@@ -11,29 +11,29 @@ using namespace detail;
 
 namespace {
 
-constexpr size_t kMostListed = 12;
+constexpr size_t kMaxListed = 12;
 
-// Letters inserted, removed or replaced, and neighbours exchanged.
+// Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours.
 size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1), above, above_that;
+  std::vector<size_t> row(b.size() + 1), above, above_previous;
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    above_that = std::move(above), above = row;
+    above_previous = std::move(above), above = row;
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       row[j] = std::min({above[j - 1] + (a[i - 1] != b[j - 1]), above[j] + 1, row[j - 1] + 1});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], above_that[j - 2] + 1);
+        row[j] = std::min(row[j], above_previous[j - 2] + 1);
     }
   }
   return row.back();
 }
 
-bool begins_with(const std::string& text, const std::string& start) {
-  return text.compare(0, start.size(), start) == 0;
+bool starts_with(const std::string& text, const std::string& prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
 }
 
-// Without what does not count: "--Batch_Size" as "batch-size".
+// The form in which names are compared: "batch-size" for "--Batch_Size".
 std::string plain_name(const std::string& name) {
   std::string plain = name.substr(std::min(name.find_first_not_of('-'), name.size()));
   for (char& letter : plain)
@@ -56,15 +56,15 @@ bool has_all_words(const std::set<std::string>& all, const std::set<std::string>
   return !some.empty() && std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
 
-// How far a plain name is from a known one; nothing where they are not near.
-std::optional<size_t> distance_of_names(const std::string& name, const std::string& known) {
-  constexpr size_t kShortest = 2;  // letters of a start that says something
+// The distance between two plain names; nothing if they are not close.
+std::optional<size_t> name_distance(const std::string& name, const std::string& known) {
+  constexpr size_t kShortestPrefix = 2;
   const auto& [shorter, longer] = std::minmax(
       name, known, [](const auto& one, const auto& other) { return one.size() < other.size(); });
   const size_t edits = edit_distance(name, known);
   if (edits < shorter.size() && edits <= std::max<size_t>(1, longer.size() / 3)) return edits;
-  if (shorter.size() >= kShortest && begins_with(longer, shorter))
-    return name.size() < known.size() ? 1 : 2;  // broken off, or with more behind it
+  if (shorter.size() >= kShortestPrefix && starts_with(longer, shorter))
+    return name.size() < known.size() ? 1 : 2;  // a truncated name is closer than an extended one
   const auto words = words_of_name(name), known_words = words_of_name(known);
   if (has_all_words(words, known_words) || has_all_words(known_words, words)) return 2;
   return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<std::string> near_name(const std::string& name,
   std::optional<std::string> nearest;
   size_t least = 0;
   for (const auto& other : known) {
-    const auto distance = distance_of_names(plain_name(name), plain_name(other));
+    const auto distance = name_distance(plain_name(name), plain_name(other));
     if (!distance || (nearest && least <= *distance)) continue;
     nearest = other, least = *distance;
   }
@@ -86,7 +86,7 @@ std::optional<std::string> near_name(const std::string& name,
 
 std::string name_hint(const std::string& name, const std::vector<std::string>& known) {
   if (const auto near = near_name(name, known)) return join("; did you mean '", *near, "'?");
-  if (known.empty() || known.size() > kMostListed) return "";
+  if (known.empty() || known.size() > kMaxListed) return "";
   std::string list;
   for (const auto& other : known) list += (list.empty() ? "" : ", ") + other;
   return "; expected one of " + list;

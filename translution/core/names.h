@@ -9,18 +9,18 @@
 
 namespace translution {
 
-/// The known name that `name` most likely stands for, or nothing. Near are names of which one
-/// begins with the other, names of which one has all words of the other, and names that differ in
-/// at most a third of their letters. Case, and '_' for '-', do not count.
+/// The known name that is closest to `name`, or nothing if none is close. Two names are close if
+/// one is a prefix of the other, if one has all words of the other, or if they differ in at most a
+/// third of their letters. Case is ignored, and '_' equals '-'.
 TRANSLUTION_API std::optional<std::string> near_name(const std::string& name,
                                                      const std::vector<std::string>& known);
 
-/// The end of a message about an unknown name: "; did you mean 'cosine'?", where none is near
-/// "; expected one of cosine, constant", and nothing where there are too many to list.
+/// The end of a message about an unknown name: "; did you mean 'cosine'?" or, if no name is close,
+/// "; expected one of cosine, constant". Empty if there are more than 12 names to list.
 TRANSLUTION_API std::string name_hint(const std::string& name,
                                       const std::vector<std::string>& known);
 
-/// The values of an enumeration with their names, in one table.
+/// A value of an enumeration with its name and a one-line description; used in constant arrays.
 template <typename Value>
 struct Named {
   Value value;
@@ -42,7 +42,7 @@ std::vector<std::string> names_of(const Named<Value> (&table)[count]) {
   return names;
 }
 
-/// The value called `name`, or one line with a hint.
+/// The value called `name`. Throws std::invalid_argument with a hint if there is none.
 template <typename Value, size_t count>
 Value parse_name(const char* what, const Named<Value> (&table)[count], const std::string& name) {
   for (const auto& entry : table)

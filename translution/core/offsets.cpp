@@ -17,28 +17,28 @@ namespace {
 
 using Offset = std::vector<int64_t>;
 
-// All pairs are held, so that this many tokens mean 34 GB: beyond it a grid is a typing error.
+// A table stores all pairs: 34 GB for this many tokens. A larger grid is most likely a typo.
 constexpr int64_t kMaxTokens = 65535;
 
 int64_t sign(int64_t x) { return (x > 0) - (x < 0); }
 
-// Doubling buckets: r+1 .. 2r+1 is bucket r+1, the next twice as many bucket r+2, and so on.
+// Distances r+1 to 2r+1 are bucket r+1; each further bucket is twice as wide.
 int64_t log_bucket(int64_t distance, int64_t radius) {
   int64_t bucket = radius + 1;
   for (int64_t reach = 2 * (radius + 1); distance >= reach; reach *= 2) ++bucket;
   return bucket;
 }
 
-// The offset itself, or what it is shared with; nothing if the pair is left out.
+// The offset itself, or the bucket that it shares; nothing if the pair is omitted.
 std::optional<Offset> bucket_of(const Offset& offset, const OffsetOptions& options) {
   const int64_t radius = options.radius;
-  const auto far = [radius](int64_t d) { return std::abs(d) > radius; };
-  if (options.sharing == Sharing::none || std::none_of(offset.begin(), offset.end(), far))
+  const auto is_far = [radius](int64_t d) { return std::abs(d) > radius; };
+  if (options.sharing == Sharing::none || std::none_of(offset.begin(), offset.end(), is_far))
     return offset;
   if (options.sharing == Sharing::window) return std::nullopt;
   Offset bucket = offset;
   for (int64_t& d : bucket) {
-    if (far(d))
+    if (is_far(d))
       d = sign(d) *
           (options.sharing == Sharing::direction ? radius + 1 : log_bucket(std::abs(d), radius));
     else if (options.sharing == Sharing::direction)
@@ -47,7 +47,7 @@ std::optional<Offset> bucket_of(const Offset& offset, const OffsetOptions& optio
   return bucket;
 }
 
-// The row-major neighbour of `index` in the box [low, high]; false after the last.
+// Advances `index` within the box [low, high] in row-major order; false after the last.
 bool next_index(Offset& index, const Offset& low, const Offset& high) {
   for (size_t axis = index.size(); axis-- > 0;) {
     if (++index[axis] <= high[axis]) return true;
@@ -70,7 +70,7 @@ void for_each_offset(const OffsetOptions& options, Visit visit) {
   while (next_index(offset, low, high));
 }
 
-// Buckets of the grid in slot order.
+// Maps each bucket of the grid to its slot.
 std::map<Offset, int64_t> number_buckets(const OffsetOptions& options) {
   std::map<Offset, int64_t> slot_of;
   for_each_offset(options, [&](const Offset& offset) {
@@ -99,10 +99,9 @@ int64_t count_tokens(const OffsetOptions& options) {
   require(options.radius >= 0, "offsets: expected a radius of 0 or more, got ", options.radius);
   int64_t tokens = 1;
   for (const int64_t side : options.grid) {
-    require(side > 0, "offsets: every side of a grid must be 1 or more, got ", times(options.grid));
-    require(side <= kMaxTokens && tokens <= kMaxTokens / side, "offsets: the grid ",
-            times(options.grid), " has more than ", kMaxTokens,
-            " tokens, the most that a table of all pairs can hold");
+    require(side > 0, "offsets: expected sides of 1 or more, got ", times(options.grid));
+    require(side <= kMaxTokens && tokens <= kMaxTokens / side, "offsets: expected at most ",
+            kMaxTokens, " tokens, got a grid of ", times(options.grid));
     tokens *= side;
   }
   return tokens + (options.cls ? 1 : 0);
@@ -115,10 +114,10 @@ int64_t count_pairs(const OffsetOptions& options) {
   int64_t pairs = 0;
   for_each_offset(options, [&](const Offset& offset) {
     if (!bucket_of(offset, options)) return;
-    int64_t places = 1;
+    int64_t pairs_of_offset = 1;
     for (size_t axis = 0; axis < offset.size(); ++axis)
-      places *= options.grid[axis] - std::abs(offset[axis]);
-    pairs += places;
+      pairs_of_offset *= options.grid[axis] - std::abs(offset[axis]);
+    pairs += pairs_of_offset;
   });
   if (options.cls) pairs += options.causal ? tokens : 2 * tokens - 1;
   return pairs;
@@ -134,8 +133,7 @@ int64_t count_slots(const OffsetOptions& options) {
 OffsetTable::OffsetTable(const OffsetOptions& options)
     : options_(options), num_tokens_(count_tokens(options)) {
   require(options.encoding == Encoding::relative || options.sharing == Sharing::none,
-          "offsets: an absolute table has one slot per token pair and shares none; "
-          "leave sharing at none");
+          "offsets: expected sharing none, since encoding absolute has one slot per token pair");
   slots_.assign(num_tokens_ * num_tokens_, -1);
   if (options.encoding == Encoding::absolute)
     build_absolute();
@@ -154,28 +152,29 @@ void OffsetTable::build_relative() {
     mirror_.push_back(options_.causal || found == slot_of.end() ? slot : found->second);
     offsets_.push_back(bucket);
   }
-  // The offset of two tokens is a difference of their places in a grid with sides 2*side - 1, so
-  // one subtraction finds the slot; a map look-up per pair took seconds for a thousand tokens.
+  // The linear indices of two tokens in a grid with sides 2*side - 1 differ by a number that is
+  // unique to their offset, so one subtraction finds the slot. A map lookup per pair took seconds
+  // for a thousand tokens.
   const int64_t axes = static_cast<int64_t>(options_.grid.size());
   std::vector<int64_t> stride(axes, 1);
   for (int64_t axis = axes - 1; axis > 0; --axis)
     stride[axis - 1] = stride[axis] * (2 * options_.grid[axis] - 1);
-  const auto place = [&](const Offset& position) {
+  const auto linear_index = [&](const Offset& position) {
     return std::inner_product(position.begin(), position.end(), stride.begin(), int64_t{0});
   };
   const auto positions = grid_positions(options_.grid);
-  const int64_t centre = place(positions.back());
+  const int64_t centre = linear_index(positions.back());
   std::vector<int64_t> slot_at(2 * centre + 1, -1);
   for_each_offset(options_, [&](const Offset& offset) {
     if (const auto bucket = bucket_of(offset, options_))
-      slot_at[centre + place(offset)] = slot_of.at(*bucket);
+      slot_at[centre + linear_index(offset)] = slot_of.at(*bucket);
   });
   const int64_t first = options_.cls ? 1 : 0;
-  std::vector<int64_t> places;
-  for (const Offset& position : positions) places.push_back(place(position));
+  std::vector<int64_t> indices;
+  for (const Offset& position : positions) indices.push_back(linear_index(position));
   for (int64_t i = first; i < num_tokens_; ++i)
     for (int64_t j = first; j < (options_.causal ? i + 1 : num_tokens_); ++j)
-      slots_[i * num_tokens_ + j] = slot_at[centre + places[i - first] - places[j - first]];
+      slots_[i * num_tokens_ + j] = slot_at[centre + indices[i - first] - indices[j - first]];
   if (!options_.cls) return;
   const int64_t itself = grid_slots, in = grid_slots + 1, out = grid_slots + 2;
   slots_[0] = itself;
@@ -200,13 +199,13 @@ OffsetTable OffsetTable::from_relation(const std::vector<int64_t>& slots, int64_
                                        int64_t num_slots, std::vector<int64_t> mirror) {
   require(num_tokens > 0 && num_tokens <= kMaxTokens, "relation: expected 1 to ", kMaxTokens,
           " tokens, got ", num_tokens);
-  require(static_cast<int64_t>(slots.size()) == num_tokens * num_tokens, "relation: ", num_tokens,
-          " tokens need ", num_tokens * num_tokens, " entries, got ", slots.size());
+  require(static_cast<int64_t>(slots.size()) == num_tokens * num_tokens, "relation: expected ",
+          num_tokens * num_tokens, " entries for ", num_tokens, " tokens, got ", slots.size());
   require(num_slots > 0, "relation: expected 1 or more slots, got ", num_slots);
   for (size_t p = 0; p < slots.size(); ++p)
-    require(slots[p] >= -1 && slots[p] < num_slots, "relation: the entry of pair (", p / num_tokens,
-            ", ", p % num_tokens, ") is ", slots[p], ", expected -1 for no pair or 0 to ",
-            num_slots - 1);
+    require(slots[p] >= -1 && slots[p] < num_slots, "relation: expected -1 for no pair or 0 to ",
+            num_slots - 1, ", got ", slots[p], " for pair (", p / num_tokens, ", ", p % num_tokens,
+            ")");
   OffsetTable table;
   table.num_tokens_ = num_tokens;
   table.slots_ = slots;
@@ -217,20 +216,20 @@ OffsetTable OffsetTable::from_relation(const std::vector<int64_t>& slots, int64_
         const int64_t slot = table.slot(i, j);
         if (slot < 0) continue;
         const int64_t key = table.slot(j, i) < 0 ? slot : table.slot(j, i);
-        require(mirror[slot] < 0 || mirror[slot] == key, "relation: the reverse of relation ", slot,
-                " is ", mirror[slot], " for one pair and ", key, " for pair (", i, ", ", j,
-                "); hand in the key slot of each relation as `mirror`");
+        require(mirror[slot] < 0 || mirror[slot] == key, "relation: slot ", slot, " has key slot ",
+                mirror[slot], " for one pair and ", key, " for pair (", i, ", ", j,
+                "); pass the key slot of each slot as `mirror`");
         mirror[slot] = key;
       }
     }
     for (int64_t s = 0; s < num_slots; ++s)
       if (mirror[s] < 0) mirror[s] = s;
   }
-  require(static_cast<int64_t>(mirror.size()) == num_slots, "relation: mirror needs one entry for ",
-          "each of the ", num_slots, " slots, got ", mirror.size());
+  require(static_cast<int64_t>(mirror.size()) == num_slots, "relation: expected a mirror of ",
+          num_slots, " entries, one per slot, got ", mirror.size());
   for (const int64_t key : mirror)
-    require(key >= 0 && key < num_slots, "relation: a mirror entry is ", key, ", expected 0 to ",
-            num_slots - 1);
+    require(key >= 0 && key < num_slots, "relation: expected mirror entries from 0 to ",
+            num_slots - 1, ", got ", key);
   table.mirror_ = std::move(mirror);
   table.spans_ = find_spans(table.slots_, table.mirror_);
   return table;
@@ -239,11 +238,11 @@ OffsetTable OffsetTable::from_relation(const std::vector<int64_t>& slots, int64_
 std::vector<PairSpan> find_spans(const std::vector<int64_t>& slots,
                                  const std::vector<int64_t>& mirror) {
   const auto N = std::llround(std::sqrt(static_cast<double>(slots.size())));
-  std::vector<char> taken(N * N, 0);
-  const auto free_length = [&](int64_t i, int64_t j, int64_t di, int64_t dj) {
+  std::vector<char> covered(N * N, 0);
+  const auto uncovered_length = [&](int64_t i, int64_t j, int64_t di, int64_t dj) {
     const int64_t slot = slots[i * N + j];
     int64_t length = 0;
-    for (; i < N && j < N && slots[i * N + j] == slot && !taken[i * N + j]; i += di, j += dj)
+    for (; i < N && j < N && slots[i * N + j] == slot && !covered[i * N + j]; i += di, j += dj)
       ++length;
     return length;
   };
@@ -251,13 +250,14 @@ std::vector<PairSpan> find_spans(const std::vector<int64_t>& slots,
   for (int64_t i = 0; i < N; ++i) {
     for (int64_t j = 0; j < N; ++j) {
       const int64_t slot = slots[i * N + j];
-      if (slot < 0 || taken[i * N + j]) continue;
-      PairSpan span{slot, mirror[slot], i, j, free_length(i, j, 1, 1), 1, 1};
+      if (slot < 0 || covered[i * N + j]) continue;
+      PairSpan span{slot, mirror[slot], i, j, uncovered_length(i, j, 1, 1), 1, 1};
       for (const auto& [di, dj] : {std::pair{0, 1}, std::pair{1, 0}}) {
-        const int64_t length = free_length(i, j, di, dj);
+        const int64_t length = uncovered_length(i, j, di, dj);
         if (length > span.length) span.length = length, span.di = di, span.dj = dj;
       }
-      for (int64_t t = 0; t < span.length; ++t) taken[(i + t * span.di) * N + j + t * span.dj] = 1;
+      for (int64_t t = 0; t < span.length; ++t)
+        covered[(i + t * span.di) * N + j + t * span.dj] = 1;
       spans.push_back(span);
     }
   }
@@ -294,33 +294,33 @@ std::string OffsetTable::slot_name(int64_t slot) const {
 
 std::vector<PairSpan> select_rows(const std::vector<PairSpan>& spans,
                                   const std::vector<int64_t>& rows) {
-  std::map<int64_t, std::vector<int64_t>> places;  // a token may be asked for more than once
-  for (size_t place = 0; place < rows.size(); ++place)
-    places[rows[place]].push_back(static_cast<int64_t>(place));
+  std::map<int64_t, std::vector<int64_t>> queries_of;  // a token may be listed more than once
+  for (size_t query = 0; query < rows.size(); ++query)
+    queries_of[rows[query]].push_back(static_cast<int64_t>(query));
   std::vector<PairSpan> selected;
   for (const PairSpan& span : spans) {
     if (span.di == 0) {
-      const auto found = places.find(span.i);
-      if (found == places.end()) continue;
-      for (const int64_t place : found->second) {
+      const auto found = queries_of.find(span.i);
+      if (found == queries_of.end()) continue;
+      for (const int64_t query : found->second) {
         selected.push_back(span);
-        selected.back().i = place;
+        selected.back().i = query;
       }
       continue;
     }
-    const size_t first_of_run = selected.size();
+    const size_t first_of_span = selected.size();
     for (int64_t t = 0; t < span.length; ++t) {
-      const auto found = places.find(span.i + t);
-      if (found == places.end()) continue;
-      for (const int64_t place : found->second) {
+      const auto found = queries_of.find(span.i + t);
+      if (found == queries_of.end()) continue;
+      for (const int64_t query : found->second) {
         const int64_t j = span.j + t * span.dj;
-        const bool extends = selected.size() > first_of_run &&
-                             selected.back().i + selected.back().length == place &&
+        const bool extends = selected.size() > first_of_span &&
+                             selected.back().i + selected.back().length == query &&
                              selected.back().j + selected.back().length * span.dj == j;
         if (extends)
           ++selected.back().length;
         else
-          selected.push_back({span.slot, span.key_slot, place, j, 1, 1, span.dj});
+          selected.push_back({span.slot, span.key_slot, query, j, 1, 1, span.dj});
       }
     }
   }

@@ -14,8 +14,8 @@ using namespace detail;
 
 namespace {
 
-// Held for the next call, beside what layers hold themselves.
-constexpr int64_t kMostBytes = int64_t{128} << 20;
+// Size of each cache; layers hold their own objects alive beside it.
+constexpr int64_t kCacheBytes = int64_t{128} << 20;
 
 constexpr std::pair<Sharing, std::string_view> kSharingWords[] = {
     {Sharing::direction, "direction="},
@@ -23,14 +23,13 @@ constexpr std::pair<Sharing, std::string_view> kSharingWords[] = {
     {Sharing::window, "window="},
 };
 
-[[noreturn]] void refuse(const std::string& text) {
+[[noreturn]] void reject(const std::string& text) {
   throw std::invalid_argument(join(
       "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got ", in_quotes(text)));
 }
 
-// --- reading
+// --- parsing
 
-// The parts of a text between separators, in order.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -41,7 +40,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-bool read_number(std::string_view text, int64_t& number) {
+bool parse_number(std::string_view text, int64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
 }
@@ -52,78 +51,79 @@ bool take_prefix(std::string_view& word, std::string_view prefix) {
   return true;
 }
 
-struct Meaning {
+struct ParsedText {
   std::shared_ptr<const OffsetTable> offsets;
-  bool causal = false;  // pairs are left out beside those that the table leaves out
+  bool causal = false;  // mask j > i, even if the table has slots for these pairs
 };
 
-bool read_option(std::string_view word, OffsetOptions& options) {
+bool parse_option(std::string_view word, OffsetOptions& options) {
   if (word == "cls") return options.cls = true;
   if (word == "causal") return options.causal = true;
   if (word == "absolute") return options.encoding = Encoding::absolute, true;
   for (const auto& [sharing, prefix] : kSharingWords)
     if (take_prefix(word, prefix)) {
       options.sharing = sharing;
-      return read_number(word, options.radius);
+      return parse_number(word, options.radius);
     }
   return false;
 }
 
-OffsetOptions read_grid(const std::string& text, const std::vector<std::string_view>& words) {
+OffsetOptions parse_grid(const std::string& text, const std::vector<std::string_view>& words) {
   OffsetOptions options;
   for (const auto side : split(words[0], 'x')) {
     options.grid.push_back(0);
-    if (!read_number(side, options.grid.back())) refuse(text);
+    if (!parse_number(side, options.grid.back())) reject(text);
   }
-  if (times(options.grid) != words[0]) refuse(text);
+  if (times(options.grid) != words[0]) reject(text);
   for (size_t w = 1; w < words.size(); ++w)
-    if (!read_option(words[w], options)) refuse(text);
+    if (!parse_option(words[w], options)) reject(text);
   return options;
 }
 
-// "0,1*3,-1": 0, 1, 1, 1, -1
-std::vector<int64_t> read_numbers(const std::string& text, std::string_view list) {
-  constexpr int64_t kMost = int64_t{1} << 32;
+// "0,1*3,-1" gives 0, 1, 1, 1, -1.
+std::vector<int64_t> parse_numbers(const std::string& text, std::string_view list) {
+  constexpr int64_t kMaxNumbers = int64_t{1} << 32;
   std::vector<int64_t> numbers;
   for (const auto item : split(list, ',')) {
     const size_t star = std::min(item.find('*'), item.size());
     int64_t number = 0, times = 1;
-    const bool ok = read_number(item.substr(0, star), number) &&
-                    (star == item.size() || read_number(item.substr(star + 1), times));
-    if (!ok || times < 1 || times > kMost - static_cast<int64_t>(numbers.size())) refuse(text);
+    const bool ok = parse_number(item.substr(0, star), number) &&
+                    (star == item.size() || parse_number(item.substr(star + 1), times));
+    if (!ok || times < 1 || times > kMaxNumbers - static_cast<int64_t>(numbers.size()))
+      reject(text);
     numbers.insert(numbers.end(), times, number);
   }
   return numbers;
 }
 
-Meaning read_relation(const std::string& text, const std::vector<std::string_view>& words) {
+ParsedText parse_relation(const std::string& text, const std::vector<std::string_view>& words) {
   const bool causal = words.back() == "causal";
-  if (words.size() != (causal ? 4 : 3)) refuse(text);
+  if (words.size() != (causal ? 4 : 3)) reject(text);
   auto mirror = words[1], slots = words[2];
-  if (!take_prefix(mirror, "mirror=") || !take_prefix(slots, "slots=")) refuse(text);
-  const auto matrix = read_numbers(text, slots);
+  if (!take_prefix(mirror, "mirror=") || !take_prefix(slots, "slots=")) reject(text);
+  const auto matrix = parse_numbers(text, slots);
   int64_t tokens = 0;
   while ((tokens + 1) * (tokens + 1) <= static_cast<int64_t>(matrix.size())) ++tokens;
-  const auto keys = read_numbers(text, mirror);
+  const auto keys = parse_numbers(text, mirror);
   return {std::make_shared<const OffsetTable>(
               OffsetTable::from_relation(matrix, tokens, static_cast<int64_t>(keys.size()), keys)),
           causal};
 }
 
-Meaning read_text(const std::string& text) {
+ParsedText parse_text(const std::string& text) {
   const auto words = split(text, ' ');
   if (words.empty()) return {};
   if (words.size() == 1 && words[0] == "causal") return {nullptr, true};
-  if (words[0] == "relation") return read_relation(text, words);
-  return {std::make_shared<const OffsetTable>(read_grid(text, words)), false};
+  if (words[0] == "relation") return parse_relation(text, words);
+  return {std::make_shared<const OffsetTable>(parse_grid(text, words)), false};
 }
 
-std::shared_ptr<const Meaning> meaning_of(const std::string& text) {
-  static Recent<std::string, Meaning> known(kMostBytes, [](const Meaning& meaning) {
-    const int64_t tokens = meaning.offsets ? meaning.offsets->num_tokens() : 0;
+std::shared_ptr<const ParsedText> parse_cached(const std::string& text) {
+  static Recent<std::string, ParsedText> cache(kCacheBytes, [](const ParsedText& parsed) {
+    const int64_t tokens = parsed.offsets ? parsed.offsets->num_tokens() : 0;
     return static_cast<int64_t>(sizeof(int64_t)) * tokens * tokens;
   });
-  return known.get(text, [&] { return std::make_shared<const Meaning>(read_text(text)); });
+  return cache.get(text, [&] { return std::make_shared<const ParsedText>(parse_text(text)); });
 }
 
 // --- writing
@@ -138,28 +138,28 @@ std::string write_numbers(const std::vector<int64_t>& numbers) {
   return list;
 }
 
-// --- which tokens
+// --- tokens of a smaller grid
 
-// The places, in the text's table, of the tokens of a smaller grid.
-std::vector<int64_t> places_of(const OffsetOptions& table, const std::vector<int64_t>& grid) {
+// The tokens of a smaller grid, as tokens of the text's table.
+std::vector<int64_t> tokens_of(const OffsetOptions& table, const std::vector<int64_t>& grid) {
   require(grid.size() == table.grid.size(), "pairs: expected a grid of ", table.grid.size(),
           " sides within ", times(table.grid), ", got ", times(grid));
-  std::vector<int64_t> places{0};
+  std::vector<int64_t> tokens{0};
   for (size_t axis = 0; axis < grid.size(); ++axis) {
     require(grid[axis] >= (table.cls ? 0 : 1) && grid[axis] <= table.grid[axis],
             "pairs: expected a grid within ", times(table.grid), ", got ", times(grid));
     std::vector<int64_t> next;
-    for (const int64_t place : places)
-      for (int64_t p = 0; p < grid[axis]; ++p) next.push_back(place * table.grid[axis] + p);
-    places = std::move(next);
+    for (const int64_t token : tokens)
+      for (int64_t p = 0; p < grid[axis]; ++p) next.push_back(token * table.grid[axis] + p);
+    tokens = std::move(next);
   }
-  if (!table.cls) return places;
-  for (int64_t& place : places) ++place;
-  places.insert(places.begin(), 0);
-  return places;
+  if (!table.cls) return tokens;
+  for (int64_t& token : tokens) ++token;
+  tokens.insert(tokens.begin(), 0);
+  return tokens;
 }
 
-// The grid that a name means where it gives a number of tokens instead: a shorter text.
+// The grid of a name. A number of tokens instead of a grid selects a prefix of a 1-D table.
 std::vector<int64_t> grid_of(const PairsName& name, const OffsetTable& table) {
   if (!name.grid.empty() || name.tokens == 0 || name.tokens == table.num_tokens()) return name.grid;
   const auto& options = table.options();
@@ -169,7 +169,7 @@ std::vector<int64_t> grid_of(const PairsName& name, const OffsetTable& table) {
   return {name.tokens - (options.cls ? 1 : 0)};
 }
 
-std::vector<int64_t> all_of(int64_t count) {
+std::vector<int64_t> count_up(int64_t count) {
   std::vector<int64_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), 0);
   return numbers;
@@ -181,12 +181,12 @@ void check_rows(const std::vector<int64_t>& rows, int64_t tokens) {
           tokens - 1, ", got ", rows.empty() ? 0 : *low, " to ", rows.empty() ? 0 : *high);
 }
 
-// Slots of all pairs of some tokens of a table.
-std::vector<int64_t> slots_among(const OffsetTable& table, const std::vector<int64_t>& places) {
+// Slots of all pairs of the given tokens.
+std::vector<int64_t> slots_between(const OffsetTable& table, const std::vector<int64_t>& tokens) {
   std::vector<int64_t> slots;
-  slots.reserve(places.size() * places.size());
-  for (const int64_t i : places)
-    for (const int64_t j : places) slots.push_back(table.slot(i, j));
+  slots.reserve(tokens.size() * tokens.size());
+  for (const int64_t i : tokens)
+    for (const int64_t j : tokens) slots.push_back(table.slot(i, j));
   return slots;
 }
 
@@ -205,7 +205,7 @@ std::string pairs_text(const OffsetOptions& o) {
 std::string pairs_text(const OffsetTable& table, bool causal) {
   const auto& options = table.options();
   if (!options.grid.empty() && (options.causal || !causal)) return pairs_text(options);
-  const auto slots = slots_among(table, all_of(table.num_tokens()));
+  const auto slots = slots_between(table, count_up(table.num_tokens()));
   return "relation mirror=" + write_numbers(table.mirror()) + " slots=" + write_numbers(slots) +
          (causal ? " causal" : "");
 }
@@ -216,20 +216,20 @@ Pairs::Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool ca
   if (offsets_) {
     const auto grid = grid_of(name_, *offsets_);
     require(grid.empty() || !offsets_->options().grid.empty(),
-            "pairs: a relation has no grid; got ", times(grid));
-    const auto places =
-        grid.empty() ? all_of(offsets_->num_tokens()) : places_of(offsets_->options(), grid);
-    tokens_ = static_cast<int64_t>(places.size());
-    require(name_.tokens == 0 || name_.tokens == tokens_, "pairs: the grid ", times(grid), " has ",
-            tokens_, " tokens, got ", name_.tokens);
-    matrix = slots_among(*offsets_, places);
+            "pairs: expected no grid with a relation, got ", times(grid));
+    const auto tokens =
+        grid.empty() ? count_up(offsets_->num_tokens()) : tokens_of(offsets_->options(), grid);
+    tokens_ = static_cast<int64_t>(tokens.size());
+    require(name_.tokens == 0 || name_.tokens == tokens_, "pairs: expected ", tokens_,
+            " tokens for the grid ", times(grid), ", got ", name_.tokens);
+    matrix = slots_between(*offsets_, tokens);
     spans_ = grid.empty() ? offsets_->spans() : find_spans(matrix, offsets_->mirror());
   }
-  require(tokens_ > 0, "pairs: ", in_quotes(name_.text),
-          " fits any number of tokens; say how many, 1 or more");
+  require(tokens_ > 0, "pairs: expected a number of tokens of 1 or more with ",
+          in_quotes(name_.text), ", got ", tokens_);
   check_rows(name_.rows, tokens_);
   if (!name_.rows.empty()) spans_ = select_rows(spans_, name_.rows);
-  const auto rows = name_.rows.empty() ? all_of(tokens_) : name_.rows;
+  const auto rows = name_.rows.empty() ? count_up(tokens_) : name_.rows;
   queries_ = static_cast<int64_t>(rows.size());
   for (const int64_t i : rows)
     for (int64_t j = 0; j < tokens_; ++j) {
@@ -242,18 +242,18 @@ Pairs::Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool ca
 }
 
 std::shared_ptr<const Pairs> find_pairs(const PairsName& name) {
-  static Recent<PairsName, Pairs> known(kMostBytes, [](const Pairs& pairs) {
+  static Recent<PairsName, Pairs> cache(kCacheBytes, [](const Pairs& pairs) {
     return 5 * pairs.queries() * pairs.tokens() +
            static_cast<int64_t>(sizeof(PairSpan) * pairs.spans().size());
   });
-  return known.get(name, [&] {
-    const auto meaning = meaning_of(name.text);
-    return std::make_shared<const Pairs>(name, meaning->offsets, meaning->causal);
+  return cache.get(name, [&] {
+    const auto parsed = parse_cached(name.text);
+    return std::make_shared<const Pairs>(name, parsed->offsets, parsed->causal);
   });
 }
 
 std::shared_ptr<const OffsetTable> find_offsets(const std::string& text) {
-  return meaning_of(text)->offsets;
+  return parse_cached(text)->offsets;
 }
 
 }  // namespace translution

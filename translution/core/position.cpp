@@ -39,26 +39,23 @@ void Position::check() const {
   require(relative_dim >= 0, "relative_dim: expected 0 or more channels per head, got ",
           relative_dim);
   require(relative_dim_out >= 0,
-          "relative_dim_out: expected 0, for relative_dim, or more channels ", "per head, got ",
+          "relative_dim_out: expected 0 (same as relative_dim) or more channels per head, got ",
           relative_dim_out);
   require(radius >= 0, "radius: expected 0 or more, got ", radius);
   require(kernel_size > 0 && kernel_size % 2 == 1,
           "convolution: expected an odd kernel_size of 1 or more, got ", kernel_size);
   require(sharing != Sharing::window || method == Method::convolution,
-          "sharing: a window leaves pairs out and is for convolution; expected none, direction or "
-          "logarithmic");
+          "sharing: expected none, direction or logarithmic; window is for convolution only");
   require(encoding == Encoding::relative || sharing == Sharing::none,
-          "encoding: an absolute table has one slot per token pair and shares none; leave sharing "
-          "at none");
+          "sharing: expected none, since encoding absolute has one slot per token pair");
   if (method == Method::alpha_translution)
     require(shared_qkv || relative_dim > 0,
-            "alpha_translution: relative_dim 0 leaves nothing without shared_qkv; expected one of "
-            "the two");
+            "alpha_translution: expected relative_dim above 0 or shared_qkv, got neither");
   if (method == Method::alpha_translution)
-    require(relative_dim_out == 0 || relative_dim > 0, "relative_dim_out: expected 0 where ",
-            "relative_dim is 0, since there are no matrices then, got ", relative_dim_out);
+    require(relative_dim_out == 0 || relative_dim > 0, "relative_dim_out: expected 0, since ",
+            "relative_dim is 0 and there are no matrices, got ", relative_dim_out);
   require(method != Method::convolution || encoding == Encoding::relative,
-          "convolution: a window has offsets, so the encoding must be relative");
+          "convolution: expected encoding relative, got absolute");
   if (rotates()) {
     const bool relative_scores =
         (method == Method::translution && (roles.q || roles.k)) || method == Method::convolution;
@@ -69,9 +66,9 @@ void Position::check() const {
             "rotate; set shared_qkv or leave rotary off");
   }
   if (method == Method::gated_position)
-    require(
-        encoding == Encoding::relative && sharing == Sharing::none,
-        "gated_position: its features are offsets; expected encoding relative and sharing none");
+    require(encoding == Encoding::relative && sharing == Sharing::none,
+            "gated_position: expected encoding relative and sharing none, since its features are "
+            "offsets");
 }
 
 }  // namespace translution

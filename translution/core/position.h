@@ -10,8 +10,7 @@
 
 namespace translution {
 
-/// Where position enters. Every method is attention (or its limit, convolution) with another
-/// answer to that question.
+/// How position enters attention. Convolution is included as a limiting case.
 enum class Method {
   self_attention_no_pos,
   self_attention,
@@ -27,7 +26,7 @@ enum class Method {
 
 inline constexpr Named<Method> kMethods[] = {
     {Method::self_attention_no_pos, "self_attention_no_pos", "position enters nowhere"},
-    {Method::self_attention, "self_attention", "a vector per place, added to the input once"},
+    {Method::self_attention, "self_attention", "a vector per position, added to the input once"},
     {Method::relative_key, "relative_key", "a vector per offset, added to the keys"},
     {Method::relative_value, "relative_value", "a vector per offset, added to the values"},
     {Method::relative_bias, "relative_bias", "a number per offset and head, added to the score"},
@@ -35,7 +34,7 @@ inline constexpr Named<Method> kMethods[] = {
     {Method::rotary, "rotary", "a rotation of queries and keys"},
     {Method::alpha_translution, "alpha_translution", "a small matrix per offset for q, k and v"},
     {Method::translution, "translution", "a full matrix per offset for q, k and v"},
-    {Method::convolution, "convolution", "a matrix per offset in a window, every score one"},
+    {Method::convolution, "convolution", "a matrix per offset in a window, every score 1"},
 };
 
 inline constexpr Named<Encoding> kEncodings[] = {
@@ -44,13 +43,13 @@ inline constexpr Named<Encoding> kEncodings[] = {
 };
 
 inline constexpr Named<Sharing> kSharings[] = {
-    {Sharing::none, "none", "every offset has a row of its own"},
-    {Sharing::direction, "direction", "beyond the radius one row per direction"},
-    {Sharing::logarithmic, "logarithmic", "beyond the radius buckets that double in width"},
+    {Sharing::none, "none", "one weight row per offset"},
+    {Sharing::direction, "direction", "beyond the radius, one weight row per direction"},
+    {Sharing::logarithmic, "logarithmic", "beyond the radius, buckets that double in width"},
 };
 
-/// How alpha-Translution joins its shared and its relative part: added, as in the paper, or
-/// averaged, as in the authors' released code.
+/// How alpha-Translution combines its shared and its relative part: as a sum, as in the paper, or
+/// as a mean, as in the authors' released code.
 enum class Mixing { sum, mean };
 
 inline constexpr Named<Mixing> kMixings[] = {
@@ -58,7 +57,7 @@ inline constexpr Named<Mixing> kMixings[] = {
     {Mixing::mean, "mean", "average them (the authors' released code)"},
 };
 
-/// The type in which rotary angles, their sines and cosines are taken.
+/// The type in which rotary angles, their sines and cosines are computed.
 enum class Angles { in_double, in_float };
 
 inline constexpr Named<Angles> kAngles[] = {
@@ -66,34 +65,34 @@ inline constexpr Named<Angles> kAngles[] = {
     {Angles::in_float, "float", "rounded as in the authors' released code"},
 };
 
-/// A method with its orthogonal choices. Fields that the method does not use are ignored.
+/// A method with its options. Options that the method does not use are ignored.
 struct TRANSLUTION_API Position {
   Method method = Method::translution;
   Roles roles;                             ///< translution, alpha_translution
   Encoding encoding = Encoding::relative;  ///< every method with offsets
   Sharing sharing = Sharing::none;         ///< every method with offsets
-  int64_t radius = 0;                      ///< of the sharing
-  int64_t relative_dim = 8;                ///< alpha_translution: channels per head; 0 for none
-  int64_t relative_dim_out = 0;            ///< the same behind the matrices; 0: as relative_dim
-  bool shared_qkv = true;                  ///< alpha_translution: W^q, W^k, W^v beside it
-  Mixing mixing = Mixing::sum;             ///< alpha_translution
-  bool rotary = false;                     ///< rotate queries and keys that are not relative
-  Angles angles = Angles::in_double;       ///< of every rotation
-  int64_t kernel_size = 3;                 ///< convolution: odd side of the window
+  int64_t radius = 0;                      ///< sharing radius
+  int64_t relative_dim = 8;           ///< alpha_translution: channels per head; 0: no relative part
+  int64_t relative_dim_out = 0;       ///< output channels of its matrices; 0: relative_dim
+  bool shared_qkv = true;             ///< alpha_translution: add shared W^q, W^k, W^v
+  Mixing mixing = Mixing::sum;        ///< alpha_translution
+  bool rotary = false;                ///< rotate queries and keys that are not relative
+  Angles angles = Angles::in_double;  ///< type of the rotary angles
+  int64_t kernel_size = 3;            ///< convolution: side of the window, odd
 
-  /// Does the method read an offset table?
+  /// Whether the method uses an offset table.
   bool uses_offsets() const;
-  /// Is the layer plain attention, with one W^q, W^k, W^v, whatever position adds to it?
+  /// Whether the layer has one W^q, W^k, W^v for all pairs, as plain attention does.
   bool shares_qkv() const;
-  /// Channels per head that alpha_translution's matrices give.
+  /// Output channels per head of alpha_translution's matrices.
   int64_t relative_out() const { return relative_dim_out > 0 ? relative_dim_out : relative_dim; }
-  /// Are shared queries and keys rotated?
+  /// Whether shared queries and keys are rotated.
   bool rotates() const;
-  /// Is a position embedding part of the method's input unless the caller says otherwise?
+  /// Whether the method adds a position embedding to its input by default.
   bool embeds_input() const { return method == Method::self_attention; }
-  /// The table this method reads on the given tokens.
+  /// The options of this method's offset table for the given tokens.
   OffsetOptions offsets(const std::vector<int64_t>& grid, bool cls, bool causal) const;
-  /// Refuses combinations that make no sense.
+  /// Throws std::invalid_argument if the options contradict each other.
   void check() const;
 };
 

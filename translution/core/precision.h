@@ -4,7 +4,7 @@
 
 namespace translution {
 
-/// In which numbers matrices are multiplied.
+/// The number format of matrix products.
 enum class Precision {
   float32,
   /// Operands of products are rounded to bfloat16. Sums, scores, softmax, norms, the loss,

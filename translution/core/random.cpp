@@ -7,10 +7,10 @@
 namespace translution {
 namespace {
 
-// SplitMix64: a counter with this step, scrambled, passes the usual batteries of tests.
-constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
+// SplitMix64: a counter with this increment, hashed. Passes the usual statistical test suites.
+constexpr uint64_t kIncrement = 0x9E3779B97F4A7C15;
 
-uint64_t scramble(uint64_t x) {
+uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
   return x ^ (x >> 31);
@@ -19,17 +19,17 @@ uint64_t scramble(uint64_t x) {
 }  // namespace
 
 Random::Random(std::initializer_list<uint64_t> key) : state_(key.size()) {
-  for (const uint64_t part : key) state_ = scramble(state_ + kStep + scramble(part + kStep));
+  for (const uint64_t part : key) state_ = mix(state_ + kIncrement + mix(part + kIncrement));
 }
 
-uint64_t Random::bits() { return scramble(state_ += kStep); }
+uint64_t Random::bits() { return mix(state_ += kIncrement); }
 
 double Random::uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 
 double Random::uniform(double low, double high) { return low + (high - low) * uniform(); }
 
 int64_t Random::below(int64_t count) {
-  // The low end of the range of `bits` that does not divide evenly is drawn again.
+  // Rejects the lowest 2^64 mod n values, so that the rest divides evenly.
   const uint64_t n = static_cast<uint64_t>(count), uneven = (0 - n) % n;
   uint64_t drawn = bits();
   while (drawn < uneven) drawn = bits();

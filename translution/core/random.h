@@ -8,24 +8,24 @@
 
 namespace translution {
 
-/// Random numbers that are a function of their key, such as {seed, epoch, sample}: whoever draws
-/// them, in whatever order and on however many threads, gets the same ones.
+/// Random number generator whose sequence depends only on its key, such as {seed, epoch, sample}.
+/// Results do not depend on the number of threads or the order in which they run.
 class TRANSLUTION_API Random {
  public:
   explicit Random(std::initializer_list<uint64_t> key);
 
   uint64_t bits();
-  double uniform();  ///< from [0, 1)
+  double uniform();  ///< in [0, 1)
   double uniform(double low, double high);
-  int64_t below(int64_t count);  ///< from 0 to count - 1, all equally likely
-  double normal();               ///< mean 0, deviation 1
+  int64_t below(int64_t count);  ///< integer in [0, count), uniformly distributed
+  double normal();               ///< mean 0, standard deviation 1
   bool chance(double probability) { return uniform() < probability; }
 
  private:
   uint64_t state_;
 };
 
-/// 0 to count - 1 in an order drawn from `random`.
+/// A random permutation of 0 to count - 1.
 TRANSLUTION_API std::vector<int64_t> permutation(int64_t count, Random random);
 
 }  // namespace translution

@@ -16,7 +16,7 @@ Roles Roles::parse(const std::string& text) {
                  : letter == 'v' ? &roles.v
                                  : nullptr;
     require(role != nullptr, "roles: expected some of q, k and v, or 'none', got '", text, "'");
-    require(!*role, "roles: '", letter, "' stands twice in '", text, "'");
+    require(!*role, "roles: expected each of q, k and v at most once, got '", text, "'");
     *role = true;
   }
   return roles;

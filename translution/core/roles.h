@@ -6,14 +6,13 @@
 
 namespace translution {
 
-/// Which of query, key and value are computed with a matrix per offset. One value of this type
-/// replaces a class per subset.
+/// Which of query, key and value are computed with a matrix per offset.
 struct TRANSLUTION_API Roles {
   bool q = true;
   bool k = true;
   bool v = true;
 
-  /// Reads "qkv", "v", "qk"… in any order; "none" is the empty subset.
+  /// Parses "qkv", "v", "qk"… in any order; "none" is the empty subset.
   static Roles parse(const std::string& text);
   std::string str() const;
 

@@ -11,7 +11,7 @@ using namespace detail;
 namespace {
 
 template <typename Number>
-std::optional<Number> to_number(const std::string& text) {
+std::optional<Number> parse_number(const std::string& text) {
   Number number = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
@@ -28,11 +28,11 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// "84x60" as 84, 60; nothing where that is not all there is.
-std::optional<std::vector<int64_t>> to_numbers(const std::string& text) {
+// "84x60" gives 84, 60; nothing if the text has another form.
+std::optional<std::vector<int64_t>> parse_sides(const std::string& text) {
   std::vector<int64_t> numbers;
   for (const auto& part : split(text, 'x')) {
-    const auto number = to_number<int64_t>(part);
+    const auto number = parse_number<int64_t>(part);
     if (!number) return std::nullopt;
     numbers.push_back(*number);
   }
@@ -42,7 +42,7 @@ std::optional<std::vector<int64_t>> to_numbers(const std::string& text) {
 }  // namespace
 
 int64_t SettingValue::number() const {
-  const auto number = to_number<int64_t>(text);
+  const auto number = parse_number<int64_t>(text);
   require(number.has_value(), name, ": expected a whole number, got '", text, "'");
   return *number;
 }
@@ -55,7 +55,7 @@ int64_t SettingValue::number(int64_t least, int64_t most) const {
 }
 
 double SettingValue::real(double least, double most) const {
-  const auto number = to_number<double>(text);
+  const auto number = parse_number<double>(text);
   require(number && std::isfinite(*number), name, ": expected a number, got '", text, "'");
   require(least <= *number && *number <= most, name, ": expected ", least, " to ", most, ", got ",
           text);
@@ -65,14 +65,14 @@ double SettingValue::real(double least, double most) const {
 bool SettingValue::on() const { return parse_name((name + " value").c_str(), kSwitch, text); }
 
 std::vector<int64_t> SettingValue::sides() const {
-  const auto sides = to_numbers(text);
+  const auto sides = parse_sides(text);
   require(sides && sides->size() <= 2, name, ": expected pixels such as 84 or 84x60, got '", text,
           "'");
   return {sides->front(), sides->back()};
 }
 
 std::vector<int64_t> SettingValue::grid() const {
-  const auto sides = to_numbers(text);
+  const auto sides = parse_sides(text);
   require(sides.has_value(), name, ": expected sides such as 160, 7x7 or 4x7x7, got '", text, "'");
   return *sides;
 }
@@ -87,8 +87,8 @@ void SettingValue::check_listed(const std::vector<std::string>& names, size_t li
 }
 
 std::string choices_text(const std::vector<std::string>& names) {
-  constexpr size_t kMostShown = 7;
-  if (names.size() > kMostShown) return "NAME";
+  constexpr size_t kMaxShown = 7;
+  if (names.size() > kMaxShown) return "NAME";
   std::string text;
   for (const auto& name : names) text += (text.empty() ? "" : "|") + name;
   return text;

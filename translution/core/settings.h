@@ -17,13 +17,13 @@ namespace translution {
 
 inline constexpr Named<bool> kSwitch[] = {{true, "on", ""}, {false, "off", ""}};
 
-/// What a setting is set to, as text. The name stands in front of every message.
+/// The value of a setting as text. Messages begin with the name.
 struct TRANSLUTION_API SettingValue {
   std::string name, text;
 
   int64_t number() const;                             ///< a whole number
-  int64_t number(int64_t least, int64_t most) const;  ///< one of that range
-  double real(double least, double most) const;       ///< a number of that range
+  int64_t number(int64_t least, int64_t most) const;  ///< a whole number in [least, most]
+  double real(double least, double most) const;       ///< a number in [least, most]
   bool on() const;                                    ///< "on" or "off"
   std::vector<int64_t> sides() const;                 ///< "84" or "84x60": two numbers
   std::vector<int64_t> grid() const;                  ///< "160", "7x7", "4x7x7"
@@ -33,40 +33,41 @@ struct TRANSLUTION_API SettingValue {
   Choice one_of(const Named<Choice> (&table)[count]) const {
     return parse_name(name.c_str() + name.find_first_not_of('-'), table, text);
   }
-  /// Refuses a text that is not one of the first `listed` names.
+  /// Throws if the text is one of `names`, but not one of the first `listed`.
   void check_listed(const std::vector<std::string>& names, size_t listed) const;
 };
 
-/// "static|dynamic|fresh": what a setting with these names expects; "NAME" for many.
+/// The choices of a setting for the help, as "static|dynamic|fresh"; "NAME" if there are more
+/// than 7.
 TRANSLUTION_API std::string choices_text(const std::vector<std::string>& names);
 template <typename Choice, size_t count>
 std::string choices_text(const Named<Choice> (&table)[count]) {
   return choices_text(names_of(table));
 }
 
-/// The shortest text that reads back as the same number.
+/// The shortest text that parses to the same number.
 TRANSLUTION_API std::string number_text(double number);
 
 // ------------------------------------------------------------------------------ kinds of fields
 
-/// The type of a value where values have types: in JSON and in Python.
+/// The type of a value in JSON and in Python.
 enum class FieldType { whole, real, on_off, word, sides };
 
 namespace fields {
 
-/// How the values of a field are read and written as text.
+/// How the values of a field are converted from and to text.
 template <typename T>
 struct Kind {
   FieldType type;
   std::string placeholder;  ///< for the help: "N", "on|off"
   std::function<T(const SettingValue&)> read;
   std::function<std::string(const T&)> text;  ///< empty: unset
-  std::vector<std::string> names = {};        ///< of a choice
-  size_t listed = names.size();  ///< so many are for users; programs may set the others
-  std::string unset = {};        ///< what counts by default, where that is no value
+  std::vector<std::string> names = {};        ///< of all choices
+  size_t listed = names.size();               ///< names for users; the rest are internal
+  std::string unset = {};                     ///< default in the help, if it is not a value
 };
 
-/// A whole number of that range.
+/// A whole number in [least, most].
 template <typename T = int64_t>
 Kind<T> whole(int64_t least, int64_t most = int64_t{1} << 40) {
   return {FieldType::whole, "N",
@@ -82,7 +83,7 @@ TRANSLUTION_API Kind<std::vector<int64_t>> sides();  ///< two sides, in pixels
 TRANSLUTION_API Kind<std::vector<int64_t>> grid();   ///< any number of sides
 TRANSLUTION_API Kind<std::string> any_text(const char* placeholder);
 
-/// One of the names of a table, of which users see the first `listed`.
+/// One of the names in `table`; users see the first `listed`.
 template <typename Choice, size_t count>
 Kind<Choice> one_of(const Named<Choice> (&table)[count], size_t listed = count) {
   auto names = names_of(table);
@@ -95,7 +96,7 @@ Kind<Choice> one_of(const Named<Choice> (&table)[count], size_t listed = count) 
           listed};
 }
 
-/// A field that may be left unset; `unset` says in the help what counts then.
+/// A field that may be unset; `unset` is the default that the help shows.
 template <typename T>
 Kind<std::optional<T>> unset_or(const char* unset, Kind<T> kind) {
   return {kind.type,
@@ -113,29 +114,29 @@ Kind<std::optional<T>> unset_or(const char* unset, Kind<T> kind) {
 
 // ------------------------------------------------------------------------------ tables of fields
 
-/// What does not depend on the struct that has the field.
+/// The members of a setting that do not depend on the options struct.
 struct SettingInfo {
-  std::string name;  ///< "image-size": an option has "--" in front, a file has it as it is
+  std::string name;  ///< "image-size" in files, "--image-size" on the command line
   FieldType type;
   std::string placeholder, help;
   std::vector<std::string> names = {};  ///< as in fields::Kind
   size_t listed = 0;
   std::string unset = {};
-  bool only_changes = false;  ///< texts leave it out where it is as by default
+  bool only_changes = false;  ///< not written if it has its default value
   bool of_the_run = false;    ///< does not affect the result; may change on resume
-  std::string before = {};    ///< value where a checkpoint has no text of it: it is older, or texts
-                              ///< leave it out
+  std::string before = {};  ///< value if a checkpoint has no entry for it, since it is older or the
+                            ///< default is not written
 };
 
-/// One field of an options struct with its name and its meaning. The command line, configuration
-/// files, checkpoints, JSON and the Python signatures all go by the same table.
+/// One field of an options struct with its name and help text. The command line, configuration
+/// files, checkpoints, JSON and the Python signatures are all derived from the same list.
 template <typename Options>
 struct Setting : SettingInfo {
   std::function<void(Options&, const SettingValue&)> set;
   std::function<std::string(const Options&)> text;  ///< empty: unset
-  bool (*concerns)(const Options&) = nullptr;       ///< other options do not have it; null: all
+  bool (*concerns)(const Options&) = nullptr;  ///< whether it applies to the options; null: always
 
-  /// `field`: a pointer to the member, or a function from the options to it.
+  /// `field`: a pointer to the member, or a function that returns a reference to it.
   template <typename T, typename Field>
   Setting(const char* name, Field field, const fields::Kind<T>& kind, const char* help)
       : SettingInfo{name, kind.type, kind.placeholder, help, kind.names, kind.listed, kind.unset},
@@ -143,13 +144,13 @@ struct Setting : SettingInfo {
           std::invoke(field, o) = kind.read(value);
         }),
         text([=](const Options& o) { return kind.text(std::invoke(field, o)); }) {}
-  /// The same for TORCH_ARG, which has a function of that name.
+  /// The same for an accessor that TORCH_ARG defines.
   template <typename T>
   Setting(const char* name, T& (Options::*field)(), const fields::Kind<T>& kind, const char* help)
       : Setting(
             name, [=](const Options& o) -> T& { return (const_cast<Options&>(o).*field)(); }, kind,
             help) {}
-  /// A field of a part of the options.
+  /// A setting of the member `part` of the options.
   template <typename Part, typename Field>
   Setting(const Setting<Part>& inner, Field part)
       : SettingInfo(inner),
@@ -178,7 +179,7 @@ struct Setting : SettingInfo {
   }
 
   bool is_for(const Options& options) const { return !concerns || concerns(options); }
-  /// The help with the default behind it.
+  /// The help text, followed by the default in brackets.
   std::string help_text() const {
     return detail::join(help, " (", unset.empty() ? text(Options()) : unset, ")");
   }
@@ -193,7 +194,7 @@ struct SettingGroup {
 template <typename Options>
 using Settings = std::vector<SettingGroup<Options>>;
 
-/// The settings of a part, as settings of the whole.
+/// Converts the settings of the member `part` to settings of `Options`.
 template <typename Options, typename Part, typename Field>
 Settings<Options> settings_of_part(const Settings<Part>& part_groups, Field part) {
   Settings<Options> groups;
@@ -204,7 +205,7 @@ Settings<Options> settings_of_part(const Settings<Part>& part_groups, Field part
   return groups;
 }
 
-/// All groups of these tables.
+/// The groups of all lists, concatenated.
 template <typename Options>
 Settings<Options> joined_settings(const std::vector<Settings<Options>>& tables) {
   Settings<Options> all;
@@ -223,13 +224,14 @@ Settings<Options> settings_named(Settings<Options> groups, const std::vector<std
   return groups;
 }
 
-/// Names with texts, in order.
+/// Names and values as text, in order.
 using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
 enum class WhichSettings {
-  all,      ///< settings that concern the options
-  learned,  ///< of these, the ones that decide what is learned
-  named,    ///< all that decide what is learned: names of trainings are made of them, so they stay
+  all,      ///< settings that apply to the options
+  learned,  ///< of these, the ones that affect the result
+  named,    ///< all that affect the result, even if they do not apply; names of trainings are
+            ///< derived from them, so entries must not disappear
 };
 
 template <typename Options>
@@ -247,7 +249,7 @@ SettingTexts texts_of(const Settings<Options>& groups, const Options& options,
   return texts;
 }
 
-/// Values of settings that a checkpoint has no text of, where they are known.
+/// The `before` values, by name: used for settings that a checkpoint has no entry for.
 template <typename Options>
 std::map<std::string, std::string> texts_before(const Settings<Options>& groups) {
   std::map<std::string, std::string> texts;
@@ -257,15 +259,15 @@ std::map<std::string, std::string> texts_before(const Settings<Options>& groups)
   return texts;
 }
 
-/// Sets one field to what a user wrote.
+/// Sets one field from a user's text. Throws if the text is not allowed.
 template <typename Options>
 void set_text(const Setting<Options>& setting, Options& options, const SettingValue& value) {
   value.check_listed(setting.names, setting.listed);
   setting.set(options, value);
 }
 
-/// Sets what `texts` has a value for; other names in it are left alone. Messages have `prefix` in
-/// front of the name: "--" for what comes from the command line.
+/// Sets the fields that `texts` has a value for; ignores its other names. Messages put `prefix`
+/// before the name: "--" for values from the command line.
 template <typename Options>
 void set_all(const Settings<Options>& groups, const std::map<std::string, std::string>& texts,
              Options& options, const std::string& prefix = "") {

@@ -4,31 +4,31 @@
 
 namespace translution {
 
-/// A product of fewer rows takes about as long as one of so many, since it reads the whole matrix.
+/// A product with fewer rows than this takes about as long, since it reads the complete matrix.
 constexpr int64_t kRowsOfAMatrix = 32;
 
-/// Encodings of fewer channels are never kept for backward: making them again costs little.
+/// Encodings with fewer channels are never saved for backward: recomputing them is cheap.
 constexpr int64_t kWideChannels = 64;
 
-/// The sizes of an attention that decide how its work is cut.
+/// The sizes of an attention call that determine its shards.
 struct SlotWork {
   int64_t tokens, pairs, slots;
   int64_t batch;
   int64_t width;  ///< channels of the widest encoding or feature
 };
 
-/// Into how many pieces work is cut: `sums * parts` of them run at the same time.
+/// The number of shards: `sums * parts` can run in parallel.
 struct ShardCounts {
-  int64_t sums = 1;   ///< accumulators of features, each for some of the slots
-  int64_t parts = 1;  ///< equal parts of the batch; they need no accumulators of their own
+  int64_t sums = 1;   ///< feature accumulators; each takes a share of the slots
+  int64_t parts = 1;  ///< equal parts of the batch; they share accumulators
 };
 
-/// A function of the sizes alone, never of the number of threads.
+/// Chooses the number of shards. Depends on the sizes only, not on the number of threads.
 ///
-/// An accumulator costs time, since it is cleared and added to the others, and memory. So beyond
-/// eight there are as many as have 600 multiplications for each of their numbers, and all of them
-/// take no more memory than one table or than 16 times the features (8 times, if the batch is cut
-/// into parts). A shard has at least 2^18 multiplications, and one slot.
+/// An accumulator costs memory, and time to clear it and to add it to the others. More than eight
+/// are used only if each does at least 600 multiplications per element, and if all of them together
+/// take no more memory than one weight table or 16 times the features (8 times if the batch is
+/// split into parts). At most 128 are used. A shard has at least 2^18 multiplications and one slot.
 ShardCounts count_shards(const SlotWork& work);
 
 }  // namespace translution

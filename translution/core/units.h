@@ -7,20 +7,21 @@
 
 namespace translution::detail {
 
-/// "116,164,138".
+/// Formats with thousands separators: "116,164,138".
 inline std::string grouped(int64_t count) {
   auto text = std::to_string(count);
   const auto first = static_cast<int64_t>(text.find_first_not_of('-'));
-  for (auto place = static_cast<int64_t>(text.size()) - 3; place > first; place -= 3)
-    text.insert(static_cast<size_t>(place), ",");
+  for (auto position = static_cast<int64_t>(text.size()) - 3; position > first; position -= 3)
+    text.insert(static_cast<size_t>(position), ",");
   return text;
 }
 
-inline std::string grouped(double whole) {
-  return grouped(static_cast<int64_t>(std::llround(whole)));
+inline std::string grouped(double count) {
+  return grouped(static_cast<int64_t>(std::llround(count)));
 }
 
-/// The value in the largest unit that leaves at least 1 of it; units grow by `step`.
+/// Formats the value in the largest unit in which it is at least 1; each unit is `step` times the
+/// previous one.
 template <size_t count>
 std::string in_units(double value, double step, const char* const (&units)[count]) {
   size_t unit = 0;
@@ -30,12 +31,12 @@ std::string in_units(double value, double step, const char* const (&units)[count
   return text;
 }
 
-/// "1.73 GiB".
+/// Formats bytes: "1.73 GiB".
 inline std::string in_bytes(double bytes) {
   return in_units(bytes, 1024, {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"});
 }
 
-/// "3.27 GFLOP".
+/// Formats floating-point operations: "3.27 GFLOP".
 inline std::string in_flops(double flops) {
   return in_units(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"});
 }

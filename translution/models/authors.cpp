@@ -21,7 +21,7 @@ struct Size {
 constexpr Size kSizes[] = {
     {"tiny", "a"}, {"mini", "b"}, {"small", "c"}, {"base", "base"}, {"large", "large"}};
 
-// "lor_qkv_tiny" of "lor_qkv_tiny/56".
+// The name without patch size or length: "lor_qkv_tiny" for "lor_qkv_tiny/56".
 std::string stem_of(const std::string& name) { return name.substr(0, name.find_first_of("/-")); }
 
 Position relative(const std::string& roles, bool low_rank, bool rotary) {
@@ -88,9 +88,9 @@ ModelOptions authors_model(const std::string& name) {
   const std::string theirs = stem.substr(split + 1);
   const auto* size = std::find_if(std::begin(kSizes), std::end(kSizes),
                                   [&](const Size& s) { return theirs == s.theirs; });
-  const std::string rest = name.substr(stem.size());  // "/56", "-256" or nothing
-  auto model = ModelOptions::named((rest.rfind('-', 0) == 0 ? "gpt-" : "vit-") +
-                                   std::string(size->ours) + rest);
+  const std::string suffix = name.substr(stem.size());  // "/56", "-256" or empty
+  auto model = ModelOptions::named((suffix.rfind('-', 0) == 0 ? "gpt-" : "vit-") +
+                                   std::string(size->ours) + suffix);
   set_authors_family(model, stem.substr(0, split));
   return model;
 }

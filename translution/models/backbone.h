@@ -8,18 +8,18 @@
 
 namespace translution {
 
-/// The blocks of a model and the norm behind them.
+/// The blocks of a model, followed by a norm.
 class TRANSLUTION_API BackboneImpl : public torch::nn::Module {
  public:
   explicit BackboneImpl(const ModelOptions& options, const at::Generator& generator = {});
-  /// `rows`: the tokens that the caller reads; the last block computes only those.
+  /// x [B,N,dim] -> [B,N,dim]. With `rows`, the last block computes only these tokens: [B,Nq,dim].
   torch::Tensor forward(torch::Tensor x, const torch::Tensor& rows = {},
                         const at::Generator& generator = {});
   /// The attention maps of all blocks, [B,heads,N,N] each.
   std::vector<torch::Tensor> attention_maps(torch::Tensor x);
 
-  /// Called before and after every block, in forward and in backward; may be missing. It ends the
-  /// pass by throwing a std::exception.
+  /// Called before and after every block, in forward and in backward; may be empty. It may throw a
+  /// std::exception to stop the pass.
   std::function<void()> between_blocks;
 
   torch::nn::ModuleList blocks;

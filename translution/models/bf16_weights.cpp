@@ -16,16 +16,16 @@ std::function<at::Tensor(const std::string&, const at::Tensor&)> hold_in_bf16(
   for (const auto& spec : model_parameters(options))
     if (spec.is_multiplied()) names.insert(spec.name);
   return [names](const std::string& name, const at::Tensor& tensor) {
-    if (!tensor.is_floating_point()) return tensor;  // refused later, by its name
+    if (!tensor.is_floating_point()) return tensor;  // rejected later, with its name
     return names.count(name) == 1 ? to_bf16(tensor) : tensor.to(at::kFloat);
   };
 }
 
 void hold_in_bf16(torch::nn::Module& module, const ModelOptions& options) {
-  const auto held = hold_in_bf16(options);
+  const auto convert = hold_in_bf16(options);
   const torch::NoGradGuard no_grad;
   for (auto& parameter : module.named_parameters())
-    parameter.value().set_data(held(parameter.key(), parameter.value().detach()));
+    parameter.value().set_data(convert(parameter.key(), parameter.value().detach()));
 }
 
 void adopt_tensors(torch::nn::Module& module, const NamedTensors& tensors) {
@@ -36,7 +36,7 @@ void adopt_tensors(torch::nn::Module& module, const NamedTensors& tensors) {
             join(parameter.value().sizes()), " is missing; expected tensors of the same model");
     require(found->second.is_floating_point() && !found->second.is_meta() &&
                 found->second.sizes() == parameter.value().sizes(),
-            "load: ", parameter.key(), " expected floating-point numbers ",
+            "load: ", parameter.key(), ": expected floating-point numbers ",
             join(parameter.value().sizes()), ", got ", found->second.scalar_type(), " ",
             join(found->second.sizes()));
   }

@@ -8,21 +8,22 @@
 
 namespace translution {
 
-/// In Precision::bf16 products round every weight that they read. A model that is not trained can
-/// hold these weights in bfloat16 alone, 2 bytes each, and computes the same numbers; only few rows
-/// are summed in another order. They are the matrices and tables of attention and the weights of
-/// linear layers. Embeddings, vectors per slot, biases and norms stay float32.
+/// With Precision::bf16, products round every weight that they read. A model that is not trained
+/// can therefore hold these weights in bfloat16 only, at 2 bytes each, and compute the same
+/// numbers; only products of few rows are summed in another order. This applies to the matrices and
+/// tables of attention and the weights of linear layers. Embeddings, vectors per slot, biases and
+/// norms stay float32.
 ///
-/// Returns what each tensor becomes as soon as it is read (load_safetensors), so that a file of
-/// float32 never lies in memory as a whole.
+/// Returns a function that converts each tensor as soon as it is read (load_safetensors), so that
+/// the float32 tensors of a file are never all in memory at once.
 TRANSLUTION_API std::function<at::Tensor(const std::string& name, const at::Tensor& tensor)>
 hold_in_bf16(const ModelOptions& options);
 
-/// The same for a model in memory, one parameter after the other.
+/// Converts the parameters of a model in memory, one at a time.
 TRANSLUTION_API void hold_in_bf16(torch::nn::Module& module, const ModelOptions& options);
 
-/// Makes the tensors the parameters of the module: no copies, and their types instead of the
-/// module's. Missing, unknown or ill-fitting tensors are refused before anything is changed.
+/// Makes the tensors the parameters of the module, without copying them and with their own types.
+/// Throws on missing, unknown or ill-fitting tensors before anything is changed.
 TRANSLUTION_API void adopt_tensors(torch::nn::Module& module, const NamedTensors& tensors);
 
 }  // namespace translution

@@ -16,8 +16,8 @@ using namespace detail;
 
 namespace {
 
-// The smallest or largest value that is not finite, or else 0.
-double not_finite_in(const at::Tensor& tensor) {
+// The smallest or largest value if it is not finite, else 0.
+double non_finite_value(const at::Tensor& tensor) {
   if (!tensor.is_floating_point() || tensor.numel() == 0) return 0;
   const bool narrow = tensor.element_size() < 4;  // aminmax has no kernel for 16 bits
   const auto [low, high] = at::aminmax(narrow ? tensor.to(at::kFloat) : tensor);
@@ -31,7 +31,7 @@ double not_finite_in(const at::Tensor& tensor) {
 void require_finite(const NamedTensors& tensors, const std::string& where) {
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : tensors) {
-    const double value = not_finite_in(tensor);
+    const double value = non_finite_value(tensor);
     ensure(value == 0, where, ": tensor ", in_quotes(name), " holds ",
            std::isnan(value) ? "nan"
            : value < 0       ? "-inf"
@@ -54,7 +54,7 @@ void require_shapes(const ModelOptions& model, const NamedTensors& tensors,
            size(spec.shape), " for ", model.name());
   }
   for (const auto& [name, tensor] : tensors)
-    ensure(known.count(name) == 1, where, ": tensor ", in_quotes(name), " is not one of ",
+    ensure(known.count(name) == 1, where, ": tensor ", in_quotes(name), " does not belong to ",
            model.name());
 }
 

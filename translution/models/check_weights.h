@@ -8,11 +8,12 @@
 
 namespace translution {
 
-/// Refuses a value that is not finite: one line with `where`, the tensor and the value.
+/// Throws if a tensor holds a value that is not finite. The message has `where`, the tensor's name
+/// and the value.
 TRANSLUTION_API void require_finite(const NamedTensors& tensors, const std::string& where);
 
-/// Refuses tensors that are not those of the model: one line with `where` and the first name or
-/// shape that differs. Allocates nothing, so that a small file cannot ask for a huge model.
+/// Throws unless the tensors have the model's names and shapes. The message has `where` and the
+/// first difference. Allocates nothing, so a small file that describes a huge model is harmless.
 TRANSLUTION_API void require_shapes(const ModelOptions& model, const NamedTensors& tensors,
                                     const std::string& where);
 

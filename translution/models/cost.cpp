@@ -16,8 +16,8 @@ namespace {
 
 constexpr double kBytes = 4, kHalf = 2;  // float32, bfloat16
 
-// Bytes of a tensor of so many numbers: their own, or with the rest of the last page, since large
-// tensors take whole ones (ops/large.cpp).
+// Bytes of a tensor of `count` float32 numbers: without padding (bare_bytes), or padded to whole
+// pages as large tensors are (page_bytes, see ops/large.cpp).
 using TensorBytes = double (*)(double count);
 
 double bare_bytes(double count) { return kBytes * count; }
@@ -32,7 +32,7 @@ double product(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
 }
 
-// How many tokens and pairs a layer works on; the last layer of a class-token model reads one row.
+// Tokens, query rows and pairs of a layer. The last layer of a class-token model has one query row.
 struct LayerSize {
   double tokens, queries, pairs;
 };
@@ -52,7 +52,8 @@ LayerSize layer_size(const ModelOptions& o, int64_t layer) {
   return size;
 }
 
-// A table is multiplied once per pair, a matrix once per token (of the rows that are read).
+// A table is multiplied once per pair, a matrix once per token; matrices of the query side only
+// once per query row.
 double parameter_flops(const ParameterSpec& spec, const LayerSize& size) {
   if (spec.shape.size() == 3) return 2 * size.pairs * product({spec.shape[1], spec.shape[2]});
   if (!spec.is_multiplied()) return 0;
@@ -90,10 +91,10 @@ double layer_flops(const ModelOptions& o, int64_t layer) {
   return attention_flops(o.attention(layer), size) + mlp;
 }
 
-// What a layer has in memory, in bytes for the whole batch.
+// Memory of a layer, in bytes for the whole batch.
 struct LayerBytes {
-  double activations;  // what backward keeps: features between the parts of a block, and the map
-  double work;  // in backward beside it: gradients of these, and features and maps transposed
+  double activations;  // saved for backward: features between the parts of a block, and the map
+  double work;  // more in backward: gradients of the activations, transposed features and maps
 };
 
 LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
@@ -101,30 +102,32 @@ LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
   const auto size = layer_size(o, layer);
   const auto& a = o.architecture;
   const Position position = o.attention(layer).position();
-  const auto each = [&](double rows, int64_t width) {
+  const auto features_bytes = [&](double rows, int64_t width) {
     return tensor_bytes(static_cast<double>(batch) * rows * static_cast<double>(width));
   };
   const int64_t width = a.heads * a.dim_head;
-  const double map = each(size.queries * size.tokens, a.heads);
-  double activations = 2 * each(size.tokens, a.dim) + 3 * each(size.tokens, width) +
-                       3 * each(size.queries, a.dim) + each(size.queries, width) +
-                       2 * each(size.queries, a.mlp_dim) + map;
+  const double map = features_bytes(size.queries * size.tokens, a.heads);
+  double activations =
+      2 * features_bytes(size.tokens, a.dim) + 3 * features_bytes(size.tokens, width) +
+      3 * features_bytes(size.queries, a.dim) + features_bytes(size.queries, width) +
+      2 * features_bytes(size.queries, a.mlp_dim) + map;
   double transposed = 0;
   if (position.method == Method::alpha_translution) {
     const int64_t small = a.heads * position.relative_dim;
-    const double features = 2 * each(size.tokens, small) + each(size.queries, small);
-    const double sums = each(size.queries, a.heads * position.relative_out());
+    const double features =
+        2 * features_bytes(size.tokens, small) + features_bytes(size.queries, small);
+    const double sums = features_bytes(size.queries, a.heads * position.relative_out());
     activations += features + sums;
     transposed = 2 * features + sums + (position.shared_qkv ? 2 * map : 0);
   } else if (position.method == Method::translution) {
-    transposed = each(size.tokens, a.dim) + each(size.queries, width);
+    transposed = features_bytes(size.tokens, a.dim) + features_bytes(size.queries, width);
   }
   return {activations, activations + transposed};
 }
 
-// Encoded queries and keys of the whole batch, which a layer keeps for backward where they fit into
+// Encoded queries and keys of the whole batch, which a layer saves for backward if they fit into
 // its workspace.
-double kept_bytes(const ModelOptions& o, int64_t layer, int64_t batch, TensorBytes tensor_bytes) {
+double saved_bytes(const ModelOptions& o, int64_t layer, int64_t batch, TensorBytes tensor_bytes) {
   const auto options = o.attention(layer);
   double width = 0;
   for (const auto& spec : attention_parameters(options)) {
@@ -138,7 +141,7 @@ double kept_bytes(const ModelOptions& o, int64_t layer, int64_t batch, TensorByt
   return bytes <= static_cast<double>(options.workspace()) ? bytes : 0;
 }
 
-// A matrix or table as products of bfloat16 read it: [k,n] and its transpose in tiles of 32x16
+// A matrix or table packed for bfloat16 products: [k,n] and its transpose in tiles of 32x16
 // (kernels/bf16.h).
 double packed_bytes(const ParameterSpec& spec) {
   const auto size = [](int64_t k, int64_t n) {
@@ -149,8 +152,8 @@ double packed_bytes(const ParameterSpec& spec) {
   return kHalf * matrices * (size(k, n) + size(n, k));
 }
 
-// The accumulators of a layer with a matrix per offset. Features that are one tensor for queries
-// and keys share them.
+// The accumulators of a layer with a matrix per offset. Queries and keys share them if they are
+// computed from the same features.
 double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
   const auto options = o.attention(layer);
   const Position& position = options.position();
@@ -165,9 +168,9 @@ double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
   const auto size = full_size(options);
   work.tokens = static_cast<int64_t>(size.tokens);
   work.pairs = static_cast<int64_t>(size.pairs);
-  const bool joined =
+  const bool shared =
       position.method == Method::translution && position.roles.q == position.roles.k;
-  return (joined ? 1 : 2) *
+  return (shared ? 1 : 2) *
          page_bytes(product({count_shards(work).sums, batch, work.tokens, work.width}));
 }
 
@@ -233,12 +236,12 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
   for (const auto& spec : model_parameters(o)) {
     const int64_t count = spec.count();
     require(cost.parameters <= std::numeric_limits<int64_t>::max() - count,
-            "model: it has more parameters than can be counted");
+            "model: the number of parameters overflows 64 bits");
     cost.parameters += count;
   }
   const double dim = static_cast<double>(o.architecture.dim);
   const double tokens = static_cast<double>(o.tokens());
-  double ends = 0;  // what comes before and behind the layers
+  double ends = 0;  // activations before the first and after the last layer
   if (o.family == Family::vit) {
     const double pixels = static_cast<double>(o.channels) * product(o.image_size);
     cost.forward_flops += 2 * pixels * dim + 2 * dim * static_cast<double>(o.classes);
@@ -255,22 +258,22 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
     const auto paged = layer_bytes(o, layer, batch, page_bytes);
     widest = std::max(widest, bytes.activations);
     work = std::max(work, paged.work);
-    cost.kept_bytes += kept_bytes(o, layer, batch, bare_bytes);
-    bare += bytes.activations + kept_bytes(o, layer, batch, bare_bytes);
-    pages += paged.activations + kept_bytes(o, layer, batch, page_bytes);
+    cost.kept_bytes += saved_bytes(o, layer, batch, bare_bytes);
+    bare += bytes.activations + saved_bytes(o, layer, batch, bare_bytes);
+    pages += paged.activations + saved_bytes(o, layer, batch, page_bytes);
     cost.accumulator_bytes = std::max(cost.accumulator_bytes, accumulator_bytes(o, layer, batch));
   }
-  double saved = 0;  // by matrices in bfloat16
+  double bf16_savings = 0;  // in evaluation: matrices take 2 bytes instead of 4
   for (const auto& spec : model_parameters(o)) {
     bare += bare_bytes(product(spec.shape));  // gradients
     pages += page_bytes(product(spec.shape));
     if (o.precision != Precision::bf16 || !spec.is_multiplied()) continue;
-    saved += (kBytes - kHalf) * product(spec.shape);
+    bf16_savings += (kBytes - kHalf) * product(spec.shape);
     cost.packed_bytes += packed_bytes(spec);
   }
   cost.training_flops = 3 * cost.forward_flops;
   cost.weight_bytes = kBytes * static_cast<double>(cost.parameters);
-  cost.evaluation_bytes = cost.weight_bytes - saved + ends + widest;
+  cost.evaluation_bytes = cost.weight_bytes - bf16_savings + ends + widest;
   cost.work_bytes = work + pages - bare;
   cost.training_bytes =
       3 * cost.weight_bytes + cost.packed_bytes + bare + cost.work_bytes + cost.accumulator_bytes;

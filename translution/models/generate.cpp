@@ -17,10 +17,10 @@ namespace {
 
 struct Candidate {
   int64_t token;
-  double weight;  // its probability times some constant
+  double weight;  // unnormalised probability
 };
 
-// Of two equally likely tokens the first counts as more likely, as in argmax.
+// Ties are broken in favour of the smaller token, as in argmax.
 bool less_likely(const Candidate& a, const Candidate& b) {
   return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
 }
@@ -30,7 +30,8 @@ double total(const std::vector<Candidate>& candidates) {
                          [](double sum, const Candidate& c) { return sum + c.weight; });
 }
 
-std::vector<Candidate> weigh(const torch::Tensor& logits, double highest, double temperature) {
+std::vector<Candidate> make_candidates(const torch::Tensor& logits, double highest,
+                                       double temperature) {
   const auto* logit = logits.data_ptr<double>();
   std::vector<Candidate> candidates(logits.numel());
   for (int64_t token = 0; token < logits.numel(); ++token)
@@ -38,16 +39,16 @@ std::vector<Candidate> weigh(const torch::Tensor& logits, double highest, double
   return candidates;
 }
 
-void keep_most_likely(std::vector<Candidate>& candidates, int64_t count) {
+void limit_top_k(std::vector<Candidate>& candidates, int64_t count) {
   if (count >= static_cast<int64_t>(candidates.size())) return;
   const auto more_likely = [](const auto& a, const auto& b) { return less_likely(b, a); };
   std::nth_element(candidates.begin(), candidates.begin() + count, candidates.end(), more_likely);
   candidates.resize(count);
 }
 
-// A heap, since few of many tokens are taken from it.
-void keep_probable(std::vector<Candidate>& candidates, double share) {
-  const double target = share * total(candidates);
+// A heap, not a sort: usually few of many tokens are taken.
+void limit_top_p(std::vector<Candidate>& candidates, double top_p) {
+  const double target = top_p * total(candidates);
   double reached = 0;
   auto rest = candidates.end();
   std::make_heap(candidates.begin(), rest, less_likely);
@@ -59,21 +60,22 @@ void keep_probable(std::vector<Candidate>& candidates, double share) {
 }
 
 int64_t draw(std::vector<Candidate> candidates, Random random) {
-  // By token, so that the order does not hang on the rounding of near-equal weights.
+  // In order of tokens, so that the order does not depend on the rounding of near-equal weights.
   std::sort(candidates.begin(), candidates.end(),
             [](const auto& a, const auto& b) { return a.token < b.token; });
-  double left = random.uniform() * total(candidates);
+  double remaining = random.uniform() * total(candidates);
   int64_t token = 0;
   for (const auto& candidate : candidates) {
     if (candidate.weight == 0) continue;
     token = candidate.token;
-    left -= candidate.weight;
-    if (left < 0) break;
+    remaining -= candidate.weight;
+    if (remaining < 0) break;
   }
   return token;
 }
 
-// A model that is in evaluation mode already is not written to: other threads may be reading it.
+// Puts the model into evaluation mode while it lives. Does not write to a model that is in
+// evaluation mode already: other threads may be reading it.
 class EvalMode {
  public:
   explicit EvalMode(GPT model) : model_(std::move(model)), was_training_(model_->is_training()) {
@@ -105,13 +107,13 @@ int64_t sample_token(const torch::Tensor& logits, const SamplingOptions& options
               "sampling: expected logits [vocabulary], got ",
               logits.defined() ? join(logits.sizes()) : "none");
   const auto values = logits.detach().to(torch::kCPU, torch::kDouble).contiguous();
-  const double highest = values.max().item<double>();  // NaN if there is one
+  const double highest = values.max().item<double>();  // NaN if any logit is NaN
   ensure(std::isfinite(highest), "sampling: the highest logit is ", highest,
          "; the weights are damaged, or their training diverged");
   if (options.temperature == 0) return values.argmax().item<int64_t>();
-  auto candidates = weigh(values, highest, options.temperature);
-  if (options.top_k > 0) keep_most_likely(candidates, options.top_k);
-  if (options.top_p < 1) keep_probable(candidates, options.top_p);
+  auto candidates = make_candidates(values, highest, options.temperature);
+  if (options.top_k > 0) limit_top_k(candidates, options.top_k);
+  if (options.top_p < 1) limit_top_p(candidates, options.top_p);
   return draw(std::move(candidates), Random({options.seed, position}));
 }
 
@@ -138,9 +140,9 @@ void Generator::feed(const std::vector<int64_t>& tokens) {
 }
 
 void Generator::append(int64_t token) {
-  const auto most = static_cast<size_t>(model_->options.length);
-  if (context_.size() == most) {
-    context_.erase(context_.begin(), context_.begin() + (most + 1) / 2);
+  const auto length = static_cast<size_t>(model_->options.length);
+  if (context_.size() == length) {
+    context_.erase(context_.begin(), context_.begin() + (length + 1) / 2);
     cached_ = 0;
   }
   context_.push_back(token);
@@ -156,7 +158,7 @@ int64_t Generator::next() {
 
 torch::Tensor Generator::logits() {
   require(!context_.empty(),
-          "generator: there is no text yet; feed a prompt of one or more tokens");
+          "generator: the text is empty; feed a prompt of one or more tokens first");
   if (logits_.defined()) return logits_;
   const torch::NoGradGuard no_grad;
   const EvalMode eval(model_);
@@ -169,7 +171,8 @@ torch::Tensor Generator::logits() {
   return logits_ = out.flatten();
 }
 
-// The rows of the tokens that have no features yet; the last block has only the last row to give.
+// Computes the rows of the tokens that are not cached yet. The last block computes only the last
+// row.
 torch::Tensor Generator::run_blocks(torch::Tensor x) {
   const int64_t count = x.size(1), first = cached_;
   x = x.narrow(1, first, count - first);

@@ -8,22 +8,22 @@
 namespace translution {
 namespace {
 
-// On the CPU only: elsewhere reading the extremes would stop the queue.
+// On the CPU only: on other devices, reading the extremes would synchronise.
 void check_vocabulary(const torch::Tensor& tokens, int64_t vocabulary) {
   if (!tokens.device().is_cpu() || tokens.numel() == 0) return;
   const auto [low, high] = tokens.aminmax();
   TORCH_CHECK(low.item<int64_t>() >= 0 && high.item<int64_t>() < vocabulary,
-              "GPT: the tokens reach from ", low.item<int64_t>(), " to ", high.item<int64_t>(),
-              ", the vocabulary has 0 to ", vocabulary - 1);
+              "GPT: expected tokens from 0 to ", vocabulary - 1, ", got ", low.item<int64_t>(),
+              " to ", high.item<int64_t>());
 }
 
-// As LibTorch's starts: N(0, 1).
+// Initialised as LibTorch's: N(0, 1).
 torch::nn::Embedding make_embedding(int64_t vocabulary, int64_t dim, Init init,
                                     const at::Generator& generator) {
   auto weight = torch::empty({vocabulary, dim});
   if (init != Init::none) weight.normal_(0, 1, generator);
   torch::nn::Embedding layer(torch::nn::EmbeddingOptions(vocabulary, dim)._weight(weight));
-  layer->options._weight({});  // a copy starts like any other
+  layer->options._weight({});  // so that a clone draws its own weights
   return layer;
 }
 
@@ -31,8 +31,9 @@ torch::nn::Embedding make_embedding(int64_t vocabulary, int64_t dim, Init init,
 
 GPTImpl::GPTImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
   o.check();
-  TORCH_CHECK(o.family == Family::gpt,
-              "GPT: the options are those of a ViT; build ViT or name a gpt model");
+  TORCH_CHECK(
+      o.family == Family::gpt,
+      "GPT: expected the options of a gpt, got those of a vit; build ViT or name a gpt model");
   const int64_t dim = o.architecture.dim;
   token_embedding =
       register_module("token_embedding", make_embedding(o.vocabulary, dim, o.init, generator));

@@ -7,21 +7,22 @@
 
 namespace translution {
 
-/// Generative language model: causal blocks of any method, next-token logits.
+/// Generative language model with causal blocks of any method.
 class TRANSLUTION_API GPTImpl : public torch::nn::Module {
  public:
-  /// Weights come from `generator`, or from the process's where it is undefined; so does dropout
-  /// below.
+  /// Random numbers for weights, and below for dropout, come from `generator`, or from LibTorch's
+  /// default generator if it is undefined.
   explicit GPTImpl(const ModelOptions& options, const at::Generator& generator = {});
 
-  /// [B,n] int64 -> [B,n,vocabulary]; with `rows` only the logits at those places.
+  /// Tokens [B,n] int64 to next-token logits [B,n,vocabulary]; with `rows`, logits of these tokens
+  /// only.
   torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& rows = {},
                         const at::Generator& generator = {});
   /// One map per block, [B,heads,n,n].
   std::vector<torch::Tensor> attention_maps(const torch::Tensor& tokens);
-  /// What the first block sees, [B,n,dim].
+  /// Input of the first block, [B,n,dim].
   torch::Tensor embed(const torch::Tensor& tokens, const at::Generator& generator = {});
-  /// From what the backbone gives, [B,n,dim], to [B,n,vocabulary].
+  /// Output of the backbone [B,n,dim] to logits [B,n,vocabulary].
   torch::Tensor logits(const torch::Tensor& features);
 
   ModelOptions options;

@@ -11,36 +11,36 @@ using namespace detail;
 
 namespace {
 
-std::string memory_there_is() { return in_bytes(static_cast<double>(usable_bytes())); }
+std::string available_memory() { return in_bytes(static_cast<double>(usable_bytes())); }
 
-std::string work_text(const char* work, const ModelOptions& model, int64_t samples) {
+std::string describe(const char* work, const ModelOptions& model, int64_t samples) {
   return join(work, " ", model.name(), " with ", name_of(kMethods, model.position.method), ", ",
               grouped(samples), samples == 1 ? " sample" : " samples", " at a time,");
 }
 
-// Fewer samples help only where the model itself fits.
-std::string what_to_lower(double least, const std::string& advice) {
+// The caller's advice, which is to lower the batch, helps only if one sample fits (`least` bytes).
+std::string advice_for(double least, const std::string& advice) {
   return least <= static_cast<double>(usable_bytes()) ? advice : "choose a smaller model";
 }
 
 }  // namespace
 
 void require_memory(double bytes, const std::string& what, const std::string& advice) {
-  ensure(bytes <= static_cast<double>(usable_bytes()), what, " takes ", in_bytes(bytes),
-         " of memory, and there are ", memory_there_is(), "; ", advice);
+  ensure(bytes <= static_cast<double>(usable_bytes()), what, " needs ", in_bytes(bytes),
+         " of memory, but only ", available_memory(), " are available; ", advice);
 }
 
 void require_memory_to_train(const ModelOptions& model, int64_t samples,
                              const std::string& advice) {
-  require_memory(model_cost(model, samples).training_bytes, work_text("training", model, samples),
-                 what_to_lower(model_cost(model, 1).training_bytes, advice));
+  require_memory(model_cost(model, samples).training_bytes, describe("training", model, samples),
+                 advice_for(model_cost(model, 1).training_bytes, advice));
 }
 
 void require_memory_to_evaluate(const ModelOptions& model, int64_t samples,
                                 const std::string& advice) {
   require_memory(model_cost(model, samples).evaluation_bytes,
-                 work_text("evaluating", model, samples),
-                 what_to_lower(model_cost(model, 1).evaluation_bytes, advice));
+                 describe("evaluating", model, samples),
+                 advice_for(model_cost(model, 1).evaluation_bytes, advice));
 }
 
 }  // namespace translution

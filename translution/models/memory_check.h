@@ -8,16 +8,16 @@
 
 namespace translution {
 
-/// Refuses work that takes more memory than this process may: one line with `what` was asked, both
-/// figures and what to lower.
+/// Throws if `bytes` is more than the memory that this process may use. The message has `what`,
+/// both figures and `advice`.
 TRANSLUTION_API void require_memory(double bytes, const std::string& what,
                                     const std::string& advice);
 
-/// The same for a step of training with so many samples at a time.
+/// The same for a training step with a batch of `samples`.
 TRANSLUTION_API void require_memory_to_train(const ModelOptions& model, int64_t samples,
                                              const std::string& advice);
 
-/// The same for a forward pass.
+/// The same for a forward pass with a batch of `samples`.
 TRANSLUTION_API void require_memory_to_evaluate(const ModelOptions& model, int64_t samples,
                                                 const std::string& advice);
 

@@ -6,15 +6,15 @@
 
 namespace translution {
 
-/// A model of either family.
+/// A ViT or a GPT.
 class TRANSLUTION_API Network {
  public:
-  /// Weights come from `generator`, or from the process's where it is undefined; so does dropout
-  /// below. seeded_generator (nn/generator.h) makes one.
+  /// Random numbers for weights, and below for dropout, come from `generator` (see seeded_generator
+  /// in nn/generator.h), or from LibTorch's default generator if it is undefined.
   explicit Network(const ModelOptions& options, const at::Generator& generator = {});
 
-  /// Images [B,channels,rows,cols] to classes [B,classes], or tokens [B,n] to [B,n,vocabulary].
-  /// The input may lie on another device; the result lies on the network's.
+  /// Images [B,channels,rows,cols] to logits [B,classes], or tokens [B,n] to logits
+  /// [B,n,vocabulary]. The input may be on another device; the result is on the network's device.
   torch::Tensor forward(const torch::Tensor& input, const at::Generator& generator = {});
 
   /// Moves the parameters.
@@ -29,7 +29,7 @@ class TRANSLUTION_API Network {
 
  private:
   ModelOptions options_;
-  ViT vit_{nullptr};  // one of the two is there
+  ViT vit_{nullptr};  // exactly one of the two is set
   GPT gpt_{nullptr};
 };
 

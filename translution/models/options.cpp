@@ -19,13 +19,13 @@ namespace {
 // Larger sizes are typing errors, and their products overflow.
 constexpr int64_t kMaxSize = int64_t{1} << 30, kMaxDepth = 1 << 14;
 
-// The digits behind "vit-a/" or "gpt-a-".
+// Parses the digits after "vit-a/" or "gpt-a-".
 int64_t parse_size(const std::string& name, const std::string& digits) {
   const bool number = !digits.empty() && digits.size() <= 6 &&
                       digits.find_first_not_of("0123456789") == std::string::npos;
   require(number && std::stoll(digits) > 0, "model '", name,
           "': expected a number from 1 to 999999 ",
-          "behind the architecture, as in vit-a/12 or gpt-a-160, got '", digits, "'");
+          "after the architecture, as in vit-a/12 or gpt-a-160, got '", digits, "'");
   return std::stoll(digits);
 }
 
@@ -87,8 +87,8 @@ ModelOptions ModelOptions::named(const std::string& name) {
   const auto near = near_name(stem, model_names());
   throw std::invalid_argument(
       join("unknown model '", name, "'; ",
-           near ? join("did you mean '", *near, "'? A patch size or length goes behind it: ")
-                : "expected an architecture with a patch size or length behind it, as in ",
+           near ? join("did you mean '", *near, "'? Append a patch size or length: ")
+                : "expected an architecture with a patch size or length after it, as in ",
            "vit-a/12, gpt-a-160"));
 }
 
@@ -144,9 +144,9 @@ void ModelOptions::check() const {
           "model: expected a norm_eps in [0, 1), got ", norm_eps);
   const int64_t hybrid = hybrid_layers.value_or(architecture.depth);
   require(hybrid >= 0 && hybrid <= architecture.depth, "model: expected 0 to ", architecture.depth,
-          " hybrid layers, the depth, got ", hybrid);
+          " hybrid layers (the depth), got ", hybrid);
   require(rest == Method::self_attention_no_pos || rest == Method::rotary,
-          "model: the rest of a hybrid is self_attention_no_pos or rotary, got ",
+          "model: expected self_attention_no_pos or rotary for the rest of a hybrid, got ",
           name_of(kMethods, rest));
   if (family == Family::vit) {
     require(image_size.size() == 2, "model: expected an image size of two sides, got ",

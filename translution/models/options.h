@@ -11,36 +11,38 @@
 
 namespace translution {
 
-/// Depth and widths of a backbone; heads are 64 channels wide unless set otherwise.
+/// Depth and widths of a backbone.
 struct Architecture {
   std::string name;
   int64_t depth, dim, heads, mlp_dim, dim_head;
 };
 
-/// The paper's A, B and C, two larger ones, and one to try things out with: names "a", "b", "c",
-/// "base", "large", "tiny".
+/// The paper's A, B and C, two larger ones, and a small one for tests: "a", "b", "c", "base",
+/// "large", "tiny".
 TRANSLUTION_API const std::vector<Architecture>& architectures();
 
-/// One of these by its name, or one written out as depth, width, heads and MLP width (and width
-/// of a head, unless it is the width by the heads): "6x192x3x768". Nothing for other names.
+/// Finds an architecture by its name, or reads one written as depth, dim, heads and mlp_dim:
+/// "6x192x3x768". A fifth number is dim_head; without it, dim_head is dim / heads. Returns nullopt
+/// for other names.
 TRANSLUTION_API std::optional<Architecture> find_architecture(const std::string& name);
 
-/// One of these sizes: with its name, or written out.
+/// The architecture of these sizes. Its name is that of a known architecture, or the sizes written
+/// out.
 TRANSLUTION_API Architecture architecture_of(int64_t depth, int64_t dim, int64_t heads,
                                              int64_t mlp_dim, int64_t dim_head);
 
-/// "vit-a", "vit-b"… "gpt-large": every family with every architecture; then the authors' names.
+/// "vit-a", "vit-b"… "gpt-large": every family with every architecture, then the authors' names.
 TRANSLUTION_API std::vector<std::string> model_names();
 
 enum class Family { vit, gpt };
 enum class Pooling { cls, mean };
 
 inline constexpr Named<Pooling> kPoolings[] = {
-    {Pooling::cls, "cls", "read the class token"},
-    {Pooling::mean, "mean", "average the patches; there is no class token"},
+    {Pooling::cls, "cls", "class token"},
+    {Pooling::mean, "mean", "mean of the patches, without a class token"},
 };
 
-/// Everything that decides a model: which parameters it has and what it computes.
+/// All options of a model: they determine its parameters and what it computes.
 struct TRANSLUTION_API ModelOptions {
   Family family = Family::vit;
   Architecture architecture{"a", 6, 192, 3, 768, 64};
@@ -53,14 +55,14 @@ struct TRANSLUTION_API ModelOptions {
   Pooling pooling = Pooling::cls;
 
   // GPT
-  int64_t length = 160;  ///< the most tokens it takes
+  int64_t length = 160;  ///< maximum number of tokens
   int64_t vocabulary = 50257;
 
   // Position
   Position position;
-  std::optional<bool> input_embedding;   ///< unset: as the method has it
-  std::optional<int64_t> hybrid_layers;  ///< so many layers use the method, the rest is plain
-  Method rest = Method::self_attention_no_pos;  ///< of a hybrid: this or rotary
+  std::optional<bool> input_embedding;          ///< unset: set by the method
+  std::optional<int64_t> hybrid_layers;         ///< number of leading layers that use the method
+  Method rest = Method::self_attention_no_pos;  ///< of the other layers: this or rotary
 
   // Layout: as in the paper, or as in other models of the kind (GPT-2, timm's ViT).
   bool extra_norms = true;  ///< ViT: around the patch embedding; GPT: a second one before the head
@@ -70,14 +72,14 @@ struct TRANSLUTION_API ModelOptions {
 
   double dropout = 0.0;
   Init init = Init::scaled;
-  Precision precision = Precision::float32;  ///< of products; weights are float32 in either
-  /// Bytes that each layer may keep for backward; unset: default_workspace(). Not saved with a
+  Precision precision = Precision::float32;  ///< of products; weights are always float32
+  /// Bytes that each layer may save for backward; unset: runtime().workspace(). Not stored with a
   /// model.
   std::optional<int64_t> workspace;
 
   /// Reads a name such as "vit-a/12", "gpt-a-160", "vit-base", "gpt-6x192x3x768-160" into family,
-  /// architecture and patch size or length; or one of the authors' (models/authors.h), which says
-  /// more. Unknown: one line with the nearest known name.
+  /// architecture and patch size or length. The authors' names (models/authors.h) set further
+  /// options. Throws on an unknown name and suggests the nearest known one.
   static ModelOptions named(const std::string& name);
   /// "vit-a/12", "gpt-a-160".
   std::string name() const;
@@ -88,10 +90,10 @@ struct TRANSLUTION_API ModelOptions {
   bool is_causal() const { return family == Family::gpt; }
   int64_t tokens() const;
   bool embeds_input() const { return input_embedding.value_or(position.embeds_input()); }
-  /// The attention of layer `layer`.
+  /// The attention options of layer `layer`.
   AttentionOptions attention(int64_t layer) const;
   BlockStyle block_style() const { return {dropout, gelu, norm_eps, precision, init}; }
-  /// Refuses sizes that make no sense.
+  /// Throws on invalid options.
   void check() const;
 };
 

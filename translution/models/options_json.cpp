@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr Named<FieldType> kFieldTypes[] = {
     {FieldType::whole, "whole", "a whole number"},  {FieldType::real, "real", "a number"},
-    {FieldType::on_off, "on_off", "true or false"}, {FieldType::word, "word", "a text"},
+    {FieldType::on_off, "on_off", "true or false"}, {FieldType::word, "word", "a string"},
     {FieldType::sides, "sides", "whole numbers"},
 };
 
@@ -43,15 +43,14 @@ bool has_type(FieldType type, const Json& value) {
   return false;
 }
 
-// The text of a value, as users would write it; "attention: heads" stands before a refusal.
+// The text of a value, as users would write it. Messages begin with `where`: "attention: heads".
 std::string text_of(FieldType type, const std::string& where, const Json& value) {
   const auto name_of_type = [](FieldType expected) {
     for (const auto& entry : kFieldTypes)
       if (entry.value == expected) return entry.summary;
     return "";
   };
-  require(has_type(type, value), where, " placeholder ", name_of_type(type), ", got ",
-          value.dump());
+  require(has_type(type, value), where, ": expected ", name_of_type(type), ", got ", value.dump());
   if (type == FieldType::on_off) return name_of(kSwitch, value.get<bool>());
   if (type == FieldType::real) return number_text(value.get<double>());
   if (type == FieldType::word) return value.get<std::string>();
@@ -61,7 +60,7 @@ std::string text_of(FieldType type, const std::string& where, const Json& value)
   return times(sides);
 }
 
-// The value that a text stands for.
+// The JSON value of a setting's text.
 Json value_of(const SettingInfo& setting, const std::string& text) {
   const SettingValue value{setting.name, text};
   if (setting.type == FieldType::sides) return text.empty() ? Json::array() : Json(value.grid());
@@ -78,7 +77,7 @@ Json parse_object(const char* what, const std::string& text) {
   return json;
 }
 
-// Sets the fields that the object has a value for. Refuses names that no field has.
+// Sets the options that the object has a value for. Throws on unknown keys.
 template <typename Options>
 void set_fields(const char* what, const Json& json, const Settings<Options>& groups,
                 Options& options) {
@@ -107,7 +106,7 @@ Json fields_of(const Settings<Options>& groups, const Options& options) {
 }
 
 template <typename Options>
-Json described(const Settings<Options>& groups, const Options& defaults) {
+Json describe_fields(const Settings<Options>& groups, const Options& defaults) {
   auto fields = Json::array();
   for (const auto& group : groups)
     for (const auto& setting : group.settings)
@@ -171,10 +170,11 @@ std::string to_json(const ModelOptions& o) {
 }
 
 std::string fields_json(const std::string& kind) {
-  if (kind == "attention") return described(attention_settings(), AttentionOptions(0)).dump();
+  if (kind == "attention") return describe_fields(attention_settings(), AttentionOptions(0)).dump();
   require(kind == "vit" || kind == "gpt", "fields: expected attention, vit or gpt, got '", kind,
           "'");
-  return described(all_model_settings(), defaults_of(kind == "vit" ? Family::vit : Family::gpt))
+  return describe_fields(all_model_settings(),
+                         defaults_of(kind == "vit" ? Family::vit : Family::gpt))
       .dump();
 }
 

@@ -1,6 +1,6 @@
-// Layers and models as registered ops, for programs that have modules of their own: what a layer's
-// weights are and start as, what it computes from them, and what a model is made of. Options come
-// and go as JSON where modules are built; what runs in every step takes plain values and tensors.
+// Layers and models as registered ops, for other languages with their own modules: a layer's
+// initialised weights, its forward as a function of them, and the parts of a model. Ops that build
+// modules take and return options as JSON; ops that run in every step take values and tensors.
 
 #include <torch/library.h>
 #include <torch/version.h>
@@ -22,7 +22,7 @@ namespace translution {
 
 using namespace detail;
 
-// Found by programs that search the library's file before they load it.
+// Programs search the library file for this text before they load it.
 extern const char kBuiltFor[];
 const char kBuiltFor[] = "@(#)translution " TRANSLUTION_VERSION " for LibTorch " TORCH_VERSION;
 
@@ -35,7 +35,7 @@ std::string build_info() { return kBuiltFor + std::string("@(#)").size(); }
 
 std::string limit_of_onednn() { return name_of(kOnednnLimits, onednn_limit()); }
 
-// --- what the process shares
+// --- process-wide runtime
 
 int64_t threads() { return runtime().threads(); }
 void set_threads(int64_t count) { runtime().set_threads(count); }
@@ -90,8 +90,8 @@ void require_finite_op(const Tensors& tensors, const std::string& where) {
 
 std::vector<std::string> method_names() { return names_of(kMethods); }
 
-at::Tensor vectors(at::IntArrayRef shape, const std::string& init,
-                   c10::optional<at::ScalarType> dtype, c10::optional<at::Device> device) {
+at::Tensor start_vectors_op(at::IntArrayRef shape, const std::string& init,
+                            c10::optional<at::ScalarType> dtype, c10::optional<at::Device> device) {
   const auto tensors = at::TensorOptions().dtype(dtype).device(device);
   return start_vectors(shape, parse_name("init", kInits, init), tensors);
 }
@@ -118,18 +118,18 @@ Tensors attention_start(const std::string& json, const OptionalTensor& relation,
                         at::IntArrayRef mirror, c10::optional<at::ScalarType> dtype,
                         c10::optional<at::Device> device) {
   const auto tensors = at::TensorOptions().dtype(dtype).device(device);
-  Tensors started;
+  Tensors parameters;
   for (const auto& [name, tensor] :
        start_attention(layer_options(json, relation, slots, mirror), tensors))
-    started.insert(name, tensor);
-  return started;
+    parameters.insert(name, tensor);
+  return parameters;
 }
 
 std::tuple<std::string, std::string, int64_t, bool, Tensors> layout_op(
     const std::string& json, const OptionalTensor& relation, int64_t slots,
     at::IntArrayRef mirror) {
   const auto options = layer_options(json, relation, slots, mirror);
-  attention_parameters(options);  // refuses options that make no sense
+  attention_parameters(options);  // throws on invalid options
   const auto layout = attention_layout(options);
   Tensors tensors;
   for (const auto& [name, tensor] : {std::pair{"angles", layout.angles},
@@ -201,7 +201,7 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def(
       "start_vectors(int[] shape, str init, *, ScalarType? dtype=None, Device? device=None) "
       "-> Tensor",
-      vectors);
+      start_vectors_op);
   m.def(
       "attention_start(str options, Tensor? relation=None, int slots=0, int[] mirror=[], *, "
       "ScalarType? dtype=None, Device? device=None) -> Dict(str, Tensor)",

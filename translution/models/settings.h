@@ -6,22 +6,23 @@
 
 namespace translution {
 
-/// Method and position, of a layer or a model.
+/// Settings of the method and position options, of a layer or a model.
 TRANSLUTION_API const Settings<Position>& position_settings();
-/// A layer, with its position.
+/// Settings of an attention layer, including position_settings().
 TRANSLUTION_API const Settings<AttentionOptions>& attention_settings();
-/// All that decides a model beside its name.
+/// Settings of a model, except for what its name gives and the precision.
 TRANSLUTION_API const Settings<ModelOptions>& model_settings();
-/// The same with what the name of a model says, and the precision that a program chooses.
+/// model_settings(), the architecture's sizes, patch size or length, and the precision.
 TRANSLUTION_API const Settings<ModelOptions>& all_model_settings();
 
-/// The model with its name first, so that `read_model` gives the same options again.
+/// The texts of a model's settings, "model" (its name) first. read_model() reads the same options
+/// back.
 TRANSLUTION_API SettingTexts model_texts(const ModelOptions& options);
-/// The model that the texts describe, not checked: sizes may still be missing. Refuses settings
-/// that its family does not have, and texts without a model. `prefix` as for `set_all`.
+/// Reads a model from texts without ModelOptions::check(): sizes may still be missing. Throws if
+/// "model" is missing, or on settings that do not apply to its family. `prefix` as for `set_all`.
 TRANSLUTION_API ModelOptions parse_model(const std::map<std::string, std::string>& texts,
                                          const std::string& prefix = "");
-/// The same, checked.
+/// The same, with ModelOptions::check().
 TRANSLUTION_API ModelOptions read_model(const std::map<std::string, std::string>& texts,
                                         const std::string& prefix = "");
 

@@ -8,19 +8,20 @@
 namespace translution {
 ViTImpl::ViTImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
   o.check();
-  TORCH_CHECK(o.family == Family::vit,
-              "ViT: the options are those of a GPT; build GPT or name a vit model");
+  TORCH_CHECK(
+      o.family == Family::vit,
+      "ViT: expected the options of a vit, got those of a gpt; build GPT or name a vit model");
   const int64_t dim = o.architecture.dim;
   const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
   if (o.extra_norms) patch_norm = register_module("patch_norm", make_norm(patch_dim, o.norm_eps));
   patch_embed = register_module("patch_embed", make_linear(patch_dim, dim, o.init, generator));
   if (o.extra_norms) embed_norm = register_module("embed_norm", make_norm(dim, o.norm_eps));
-  const auto start = [&](at::IntArrayRef shape) {
+  const auto initialised = [&](at::IntArrayRef shape) {
     return start_vectors(shape, o.init, torch::kFloat, generator);
   };
-  if (o.has_cls()) cls_token = register_parameter("cls_token", start({dim}));
+  if (o.has_cls()) cls_token = register_parameter("cls_token", initialised({dim}));
   if (o.embeds_input())
-    position_embedding = register_parameter("position_embedding", start({o.tokens(), dim}));
+    position_embedding = register_parameter("position_embedding", initialised({o.tokens(), dim}));
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
   backbone = register_module("backbone", Backbone(o, generator));
   head = register_module("head", make_linear(dim, o.classes, o.init, generator));
@@ -32,7 +33,8 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image, const at::Generator& ge
                   image.size(2) == options.image_size[0] && image.size(3) == options.image_size[1],
               "ViT: expected images [B, ", options.channels, ", ", options.image_size[0], ", ",
               options.image_size[1], "], got ", image.sizes());
-  // The bias has the type of features; the weight may be bfloat16 beside float32 (bf16_weights.h).
+  // Compare with the bias, which has the features' type; the weight may be bfloat16
+  // (bf16_weights.h).
   const auto& like = patch_embed->bias;
   TORCH_CHECK(image.scalar_type() == like.scalar_type() && image.device() == like.device(),
               "ViT: the images are ", image.scalar_type(), " on ", image.device(),

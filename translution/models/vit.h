@@ -5,18 +5,18 @@
 
 namespace translution {
 
-/// Vision Transformer: patches, blocks of any method, classes.
+/// Vision Transformer with blocks of any method.
 class TRANSLUTION_API ViTImpl : public torch::nn::Module {
  public:
-  /// Weights come from `generator`, or from the process's where it is undefined; so does dropout
-  /// below.
+  /// Random numbers for weights, and below for dropout, come from `generator`, or from LibTorch's
+  /// default generator if it is undefined.
   explicit ViTImpl(const ModelOptions& options, const at::Generator& generator = {});
 
-  /// [B,channels,H,W] -> [B,classes]
+  /// Images [B,channels,rows,cols] to logits [B,classes].
   torch::Tensor forward(const torch::Tensor& image, const at::Generator& generator = {});
-  /// One map per block, [B,heads,N,N]; token 0 is the class token where there is one.
+  /// One map per block, [B,heads,N,N]; token 0 is the class token if the model has one.
   std::vector<torch::Tensor> attention_maps(const torch::Tensor& image);
-  /// Patch features with class token and position embedding: what the first block sees, [B,N,dim].
+  /// Input of the first block [B,N,dim]: patch features with class token and position embedding.
   torch::Tensor embed(const torch::Tensor& image, const at::Generator& generator = {});
 
   ModelOptions options;

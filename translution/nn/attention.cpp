@@ -14,14 +14,14 @@
 namespace translution {
 namespace {
 
-// Vectors and numbers per offset start small, so that training begins as plain attention.
+// Vectors and biases per offset are initialised small, so that training begins as plain attention.
 constexpr double kSmall = 0.02;
-// The gate starts open to position and the positional attention local, as in ConViT.
-constexpr double kGateStart = 1.0;
+// Initially the gate is open to position and the positional attention is local, as in ConViT.
+constexpr double kInitialGate = 1.0;
 constexpr double kRotaryBase = 10000;
 
-void start(const ParameterSpec& spec, Init init, const at::Generator& generator,
-           at::Tensor& parameter) {
+void initialise(const ParameterSpec& spec, Init init, const at::Generator& generator,
+                at::Tensor& parameter) {
   if (init == Init::none) return;
   torch::NoGradGuard no_grad;
   if (spec.fan_in > 0) {
@@ -35,15 +35,15 @@ void start(const ParameterSpec& spec, Init init, const at::Generator& generator,
     return;
   }
   if (spec.name == "gate") {
-    parameter.fill_(kGateStart);
+    parameter.fill_(kInitialGate);
     return;
   }
   parameter.normal_(0, kSmall, generator);
   if (spec.name == "position_weight") parameter[0].fill_(-1);  // nearer is stronger
 }
 
-// What positional attention knows of an offset: its squared length and coordinates; a class
-// token's three directions are told apart by one feature each.
+// The features of an offset [M, F] that positional attention reads: its squared length, its
+// coordinates and, with a class token, a one-hot encoding of the class token's three slots.
 at::Tensor make_position_features(const OffsetTable& table) {
   const auto& options = table.options();
   const int64_t axes = static_cast<int64_t>(options.grid.size());
@@ -77,13 +77,13 @@ void check_input(const at::Tensor& x, int64_t dim, const AttentionLayout& layout
               x.sym_sizes());
   if (layout.tokens == 0) return;
   const auto tokens = x.sym_size(1);
-  // In this order a symbolic number of tokens is not compared with one that would fix it.
+  // The order matters: a comparison that is not needed would specialise a symbolic token count.
   TORCH_CHECK(layout.shorter ? tokens > 0 && tokens <= layout.tokens : tokens == layout.tokens,
               "attention: x has ", tokens, " tokens, this layer was built for ",
               layout.shorter ? "1 to " : "", layout.tokens);
 }
 
-// Every score is one; the map shows the window.
+// Every score is 1, so the map is 1 inside the window and 0 outside.
 MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const AttentionCall& call) {
   MethodResult result{convolution(x, kernel, call.pairs, call.precision), {}};
   if (!call.map) return result;
@@ -97,7 +97,7 @@ MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const Atten
   return result;
 }
 
-// Plain attention with what position adds to it.
+// Self-attention with the method's position terms.
 MethodResult attend_with_position(const at::Tensor& x, const RoleWeights& shared,
                                   const at::Tensor& features, const WeightOf& weight,
                                   const AttentionCall& call) {
@@ -107,7 +107,7 @@ MethodResult attend_with_position(const at::Tensor& x, const RoleWeights& shared
       weight("gate"),        {weight("query_bias"), weight("key_bias"), weight("value_bias")}};
   if (terms.gate.defined()) {
     auto scores = weight("position_weight");
-    if (call.precision == Precision::bf16) scores = scores.to(at::kFloat);  // they are not rounded
+    if (call.precision == Precision::bf16) scores = scores.to(at::kFloat);  // scores stay float32
     terms.position = project(features.to(scores.options().requires_grad(false)), {scores})[0];
   }
   return self_attention(x, shared, terms, call);
@@ -136,7 +136,7 @@ MethodResult apply_method(const at::Tensor& x, int64_t dim, const Position& posi
   check_input(x, dim, layout);
   call.pairs.text = layout.pairs;
   if (layout.angles.defined()) call.angles = layout.angles.slice_symint(0, 0, x.sym_size(1));
-  if (!x.device().is_cpu()) call.workspace = 0;  // only the CPU's kernels keep encodings
+  if (!x.device().is_cpu()) call.workspace = 0;  // only the CPU kernels save encodings
   const RoleWeights shared{weight("query"), weight("key"), weight("value")};
   if (position.method == Method::convolution) return convolve(x, weight("kernel"), call);
   call.keep = dropout_mask(dropout, x, call, generator);
@@ -165,13 +165,13 @@ std::vector<int64_t> query_rows(const at::Tensor& rows) {
 std::vector<std::pair<std::string, at::Tensor>> start_attention(const AttentionOptions& options,
                                                                 const at::TensorOptions& tensors,
                                                                 const at::Generator& generator) {
-  std::vector<std::pair<std::string, at::Tensor>> started;
+  std::vector<std::pair<std::string, at::Tensor>> parameters;
   for (const auto& spec : attention_parameters(options)) {
     auto parameter = large_empty(spec.shape, tensors);
-    start(spec, options.init(), generator, parameter);
-    started.emplace_back(spec.name, parameter);
+    initialise(spec, options.init(), generator, parameter);
+    parameters.emplace_back(spec.name, parameter);
   }
-  return started;
+  return parameters;
 }
 
 at::Tensor start_vectors(at::IntArrayRef shape, Init init, const at::TensorOptions& tensors,
@@ -183,19 +183,19 @@ at::Tensor start_vectors(at::IntArrayRef shape, Init init, const at::TensorOptio
 
 AttentionImpl::AttentionImpl(AttentionOptions options_, const at::Generator& generator)
     : options(std::move(options_)) {
-  start(generator);
+  initialise(generator);
 }
 
-void AttentionImpl::reset() { start({}); }
+void AttentionImpl::reset() { initialise({}); }
 
-void AttentionImpl::start(const at::Generator& generator) {
+void AttentionImpl::initialise(const at::Generator& generator) {
   for (const auto& [name, parameter] : start_attention(options, torch::kFloat, generator))
     register_parameter(name, parameter);
   const int64_t width = options.heads() * options.dim_head();
   out = register_module("out", make_linear(width, options.dim(), options.init(), generator));
   layout_ = attention_layout(options);
-  const bool related = options.position().uses_offsets() && options.relation();
-  offsets_ = related ? options.relation() : find_offsets(layout_.pairs);
+  const bool has_relation = options.position().uses_offsets() && options.relation();
+  offsets_ = has_relation ? options.relation() : find_offsets(layout_.pairs);
 }
 
 AttentionCall AttentionImpl::call_for(const torch::Tensor& rows, bool map) const {
@@ -237,8 +237,9 @@ std::optional<Lookahead> AttentionImpl::lookahead() const {
   if (!fits || !runtime().fused()) return {};
   const auto& query = parameters_["query"];
   const auto type = query.scalar_type();
-  const bool known = type == torch::kFloat || type == torch::kDouble || type == torch::kBFloat16;
-  if (!known || !query.device().is_cpu()) return {};
+  const bool supported =
+      type == torch::kFloat || type == torch::kDouble || type == torch::kBFloat16;
+  if (!supported || !query.device().is_cpu()) return {};
   return Lookahead({query, parameters_["key"], parameters_["value"]}, offsets_, options.heads(),
                    options.precision());
 }

@@ -37,12 +37,12 @@ class TRANSLUTION_API BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, const BlockStyle& style,
             const at::Generator& generator = {});
-  /// Only the query rows asked for are computed and returned.
+  /// If `rows` is given, only these query rows are computed and returned.
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {},
                         const at::Generator& generator = {});
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
                                                            const torch::Tensor& rows = {});
-  /// The last row alone, for a text that grows token by token.
+  /// Only the last row, for a sequence that grows token by token.
   torch::Tensor forward_last(const torch::Tensor& x, Lookahead& lookahead);
 
   torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
@@ -51,8 +51,8 @@ class TRANSLUTION_API BlockImpl : public torch::nn::Module {
   torch::nn::Dropout dropout{nullptr};
 
  private:
-  torch::Tensor finish(const torch::Tensor& x, const torch::Tensor& rows,
-                       const torch::Tensor& attended, const at::Generator& generator = {});
+  torch::Tensor add_residuals(const torch::Tensor& x, const torch::Tensor& rows,
+                              const torch::Tensor& attended, const at::Generator& generator = {});
 };
 TORCH_MODULE(Block);
 

@@ -4,7 +4,8 @@
 
 namespace translution {
 
-/// The layer's forward with numbers from `generator`; where it is undefined, from the process's.
+/// The layer's forward. Random numbers come from `generator`, or from LibTorch's default generator
+/// if it is undefined.
 inline torch::Tensor drop(torch::nn::Dropout& layer, const torch::Tensor& x,
                           const at::Generator& generator) {
   const double p = layer->options.p();

@@ -9,9 +9,9 @@
 
 namespace translution {
 
-/// Random numbers of the caller's own, for weights and dropout: layers and models that are given
-/// one neither read nor change the generator of the process. The numbers are those that LibTorch's
-/// manual_seed gives on that device.
+/// A random generator owned by the caller, for initialisation and dropout. Layers and models that
+/// are given one do not use LibTorch's default generator. The sequence is the same as after
+/// LibTorch's manual_seed(seed) on that device.
 TRANSLUTION_API at::Generator seeded_generator(uint64_t seed, const at::Device& device = at::kCPU);
 
 }  // namespace translution

@@ -9,18 +9,18 @@
 
 namespace translution {
 
-/// A linear layer that starts as LibTorch's, with numbers from `generator`, or from the process's
-/// where it is undefined. With Init::none its weights are left as allocated: memory that nobody has
-/// touched takes no room, and they are loaded or replaced next.
+/// A linear layer, initialised as LibTorch's. Random numbers come from `generator`, or from
+/// LibTorch's default generator if it is undefined. With Init::none the weights are not
+/// initialised, because they are loaded or replaced next; untouched pages take no memory.
 inline torch::nn::Linear make_linear(int64_t in, int64_t out, Init init,
                                      const at::Generator& generator, bool bias = true) {
-  torch::nn::Linear layer(torch::nn::LinearOptions(1, 0).bias(bias));  // nothing to draw
+  torch::nn::Linear layer(torch::nn::LinearOptions(1, 0).bias(bias));  // draws no numbers
   layer->options.in_features(in).out_features(out);
   layer->weight.set_data(torch::empty({out, in}));
   if (bias) layer->bias.set_data(torch::empty({out}));
   if (init == Init::none) return layer;
   const torch::NoGradGuard no_grad;
-  // 1/sqrt(in) both, but LibTorch rounds the weight's on the way.
+  // Both bounds are 1/sqrt(in), but LibTorch computes the weight's in steps that round differently.
   const double gain = std::sqrt(2.0 / (1 + std::pow(std::sqrt(5.0), 2)));
   const double root = std::sqrt(static_cast<double>(in));
   const double bound = std::sqrt(3.0) * (gain / root);

@@ -19,8 +19,8 @@ int64_t slot_count(const AttentionOptions& o) {
                       : count_slots(o.position().offsets(o.grid(), o.cls(), o.causal()));
 }
 
-// Features of an offset: its coordinates and squared length, and the class token's three
-// directions.
+// Features of an offset: its coordinates, its squared length and, with a class token, one per slot
+// of the class token.
 int64_t position_feature_count(const AttentionOptions& options) {
   return static_cast<int64_t>(options.grid().size()) + 1 + (options.cls() ? 3 : 0);
 }
@@ -32,23 +32,23 @@ void check_options(const AttentionOptions& o) {
   const bool alpha = o.position().method == Method::alpha_translution;
   const int64_t small = std::max(o.position().relative_dim, o.position().relative_dim_out);
   const int64_t widest = alpha ? std::max(o.dim_head(), small) : o.dim_head();
-  require(o.dim() <= kMaxWidth && o.heads() <= kMaxWidth / widest, "attention: dim ", o.dim(),
-          " or ", o.heads(), " heads of ", widest, " channels are wider than ", kMaxWidth);
+  require(o.dim() <= kMaxWidth && o.heads() <= kMaxWidth / widest, "attention: expected at most ",
+          kMaxWidth, " channels, got dim ", o.dim(), " and ", o.heads(), " heads of ", widest);
   require(o.dropout() >= 0 && o.dropout() < 1,
           "attention: expected a dropout probability in [0, 1), got ", o.dropout());
   require(o.workspace() >= 0, "attention: expected a workspace of 0 or more bytes, got ",
           o.workspace());
   o.position().check();
-  require(!o.qkv_bias() || o.position().shares_qkv(), "attention: qkv_bias goes with methods that ",
-          "have one W^q, W^k, W^v for all offsets, not with ",
-          name_of(kMethods, o.position().method));
+  require(!o.qkv_bias() || o.position().shares_qkv(), "attention: qkv_bias needs a method with ",
+          "one W^q, W^k, W^v for all offsets, got ", name_of(kMethods, o.position().method));
   if (!o.relation()) {
     if (!takes_any_length(o)) count_tokens({o.grid(), o.cls(), o.causal()});
     return;
   }
   require(o.position().method != Method::gated_position,
           "attention: gated_position needs the offsets of a grid, not a relation");
-  require(!o.position().rotates(), "attention: rotary needs the places of a grid, not a relation");
+  require(!o.position().rotates(),
+          "attention: rotary needs the coordinates of a grid, not a relation");
 }
 
 void add_role(std::vector<ParameterSpec>& specs, const char* name, bool relative, int64_t slots,

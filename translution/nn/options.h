@@ -16,19 +16,19 @@
 
 namespace translution {
 
-/// How weights start.
+/// How weights are initialised.
 enum class Init {
   scaled,   ///< every matrix U(+-1/sqrt(in))
-  authors,  ///< tables [M, in, out] U(+-1/sqrt(in*out)), as the authors' released code has it
-  none,     ///< left as allocated: for a model whose weights are loaded next
+  authors,  ///< tables [M, in, out] U(+-1/sqrt(in*out)), as in the authors' released code
+  none,     ///< not initialised: for a model whose weights are loaded next
 };
 
 inline constexpr Named<Init> kInits[] = {
-    {Init::scaled, "scaled", "by the number of channels that go in"},
+    {Init::scaled, "scaled", "by the number of input channels"},
     {Init::authors, "authors", "as in the authors' released code"},
-    {Init::none, "none", "left as allocated"},
+    {Init::none, "none", "not initialised"},
 };
-/// So many of them are for users; programs choose `none` for weights that are loaded next.
+/// The first entries, which users may choose; `none` is for programs that load weights next.
 inline constexpr size_t kInitsForUsers = 2;
 
 struct AttentionOptions {
@@ -37,47 +37,48 @@ struct AttentionOptions {
   TORCH_ARG(int64_t, dim);  ///< channels of input and output
   TORCH_ARG(int64_t, heads) = 1;
   TORCH_ARG(int64_t, dim_head) = 64;
-  /// Sides of the token grid. Attention that knows no places may leave it out, for any tokens.
+  /// Sides of the token grid. May be empty if the method does not use positions; the layer then
+  /// takes any number of tokens.
   TORCH_ARG(std::vector<int64_t>, grid);
-  TORCH_ARG(bool, cls) = false;  ///< a class token in front
+  TORCH_ARG(bool, cls) = false;  ///< a class token before the grid's tokens
   TORCH_ARG(bool, causal) = false;
-  TORCH_ARG(Position, position);      ///< the method, with its choices
-  TORCH_ARG(bool, qkv_bias) = false;  ///< added to q, k and v; they must be shared by all offsets
-  TORCH_ARG(double, dropout) = 0.0;   ///< on the attention
+  TORCH_ARG(Position, position);      ///< the method and its options
+  TORCH_ARG(bool, qkv_bias) = false;  ///< needs q, k, v that all offsets share
+  TORCH_ARG(double, dropout) = 0.0;   ///< of the attention map
   TORCH_ARG(Init, init) = Init::scaled;
-  /// Bytes of encoded queries and keys that forward may keep for backward.
+  /// Bytes of encoded queries and keys that forward may save for backward.
   TORCH_ARG(int64_t, workspace) = runtime().workspace();
-  TORCH_ARG(Precision, precision) = Precision::float32;  ///< of products
-  /// A relation of the caller's own instead of the grid's offsets.
+  TORCH_ARG(Precision, precision) = Precision::float32;  ///< of matrix products
+  /// A custom relation between tokens, used instead of the grid's offsets.
   TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
 };
 
-/// Does nothing in the layer know the places of its tokens, so that it takes any number of them?
+/// True if the layer does not use positions and so takes any number of tokens.
 TRANSLUTION_API bool takes_any_length(const AttentionOptions& options);
 
 /// One parameter of a layer.
 struct TRANSLUTION_API ParameterSpec {
   std::string name;
   std::vector<int64_t> shape;
-  int64_t fan_in = 0;     ///< 0 for vectors and numbers
-  bool per_slot = false;  ///< the first dimension counts the slots of the offset table
+  int64_t fan_in = 0;     ///< 0 for vectors and scalars
+  bool per_slot = false;  ///< the first dimension is the number of slots
 
-  int64_t count() const;  ///< numbers in it; refuses a product that overflows
-  /// Is it an operand of matrix products? Others are added or looked up.
+  int64_t count() const;  ///< number of elements; throws if the product overflows
+  /// True for an operand of matrix products; other parameters are added or looked up.
   bool is_multiplied() const { return shape.size() >= 2 && fan_in > 0; }
 };
 
-/// What AttentionImpl registers, without allocating it. Refuses options that make no sense.
+/// The parameters that AttentionImpl registers; allocates nothing. Throws on invalid options.
 TRANSLUTION_API std::vector<ParameterSpec> attention_parameters(const AttentionOptions& options);
 
 enum class Gelu { exact, tanh };
 
 inline constexpr Named<Gelu> kGelus[] = {
-    {Gelu::exact, "exact", "x times the normal distribution's share below x"},
-    {Gelu::tanh, "tanh", "its approximation by a hyperbolic tangent, as in GPT-2"},
+    {Gelu::exact, "exact", "x times the normal distribution function of x"},
+    {Gelu::tanh, "tanh", "the tanh approximation, as in GPT-2"},
 };
 
-/// In what blocks of the same widths may differ.
+/// The options of a block, apart from its attention and its widths.
 struct BlockStyle {
   double dropout = 0.0;
   Gelu gelu = Gelu::exact;

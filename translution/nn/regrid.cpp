@@ -17,9 +17,9 @@ namespace {
 
 using Coordinates = std::vector<int64_t>;
 
-// Rows that lie on a lattice, and rows without coordinates (the class token's) behind or before.
+// Rows with coordinates, and the class token's rows, which have none, before or after them.
 struct Lattice {
-  std::vector<Coordinates> points;  // of the rows first .. first + points.size()
+  std::vector<Coordinates> points;  // of rows [first, first + points.size())
   int64_t first, rows;
 };
 
@@ -30,14 +30,14 @@ Lattice offset_lattice(const OffsetTable& table) {
   return lattice;
 }
 
-Lattice place_lattice(const OffsetOptions& options) {
+Lattice position_lattice(const OffsetOptions& options) {
   Lattice lattice{{}, options.cls ? 1 : 0, count_tokens(options)};
-  Coordinates place(options.grid.size(), 0);
+  Coordinates position(options.grid.size(), 0);
   while (static_cast<int64_t>(lattice.points.size()) < lattice.rows - lattice.first) {
-    lattice.points.push_back(place);
-    for (size_t axis = place.size(); axis-- > 0;) {
-      if (++place[axis] < options.grid[axis]) break;
-      place[axis] = 0;
+    lattice.points.push_back(position);
+    for (size_t axis = position.size(); axis-- > 0;) {
+      if (++position[axis] < options.grid[axis]) break;
+      position[axis] = 0;
     }
   }
   return lattice;
@@ -49,7 +49,7 @@ int64_t squared_distance(const Coordinates& a, const Coordinates& b) {
   return sum;
 }
 
-// Sides of the box that the points fill row by row; refuses points that fill none.
+// Sides of the box that the points fill in row-major order; throws if they do not fill a box.
 std::vector<int64_t> box_sides(const Lattice& lattice) {
   const Coordinates &low = lattice.points.front(), &high = lattice.points.back();
   std::vector<int64_t> sides;
@@ -65,7 +65,7 @@ std::vector<int64_t> box_sides(const Lattice& lattice) {
   return sides;
 }
 
-// The lattice rows of `table`, stretched over the new lattice corner to corner.
+// The rows of `table` that have coordinates, interpolated over the new lattice corner to corner.
 at::Tensor stretch(const at::Tensor& table, const Lattice& from, const Lattice& to) {
   const auto old_sides = box_sides(from), new_sides = box_sides(to);
   const auto rows = table.narrow(0, from.first, static_cast<int64_t>(from.points.size()));
@@ -83,22 +83,23 @@ at::Tensor regrid(const at::Tensor& table, const Lattice& from, const Lattice& t
   require(table.defined() && table.dim() > 0, "regrid: ", name, " must have ", from.rows,
           " rows, got ", table.defined() ? "a single number" : "nothing");
   require(table.size(0) == from.rows, "regrid: ", name, " has ", table.size(0),
-          " rows, the grid it is said to come from has ", from.rows);
+          " rows, the source grid has ", from.rows);
   require(!from.points.empty() && from.points[0].size() == to.points[0].size() &&
               from.rows - from.points.size() == to.rows - to.points.size(),
-          "regrid: the grids must have as many dimensions, and both a class token or none");
+          "regrid: the grids must have the same number of dimensions, and both or neither a class "
+          "token");
   std::map<Coordinates, int64_t> old_row;
   for (size_t p = 0; p < from.points.size(); ++p) old_row[from.points[p]] = from.first + p;
   std::vector<int64_t> source(to.rows), filled;
   for (int64_t row = 0; row < to.rows; ++row) {
     const int64_t p = row - to.first;
-    if (p < 0 || p >= static_cast<int64_t>(to.points.size())) {  // a row of the class token
+    if (p < 0 || p >= static_cast<int64_t>(to.points.size())) {  // a class-token row
       source[row] = p < 0 ? row : row - to.rows + from.rows;
       continue;
     }
-    const auto known = old_row.find(to.points[p]);
-    if (known != old_row.end()) {
-      source[row] = known->second;
+    const auto found = old_row.find(to.points[p]);
+    if (found != old_row.end()) {
+      source[row] = found->second;
       continue;
     }
     filled.push_back(row);
@@ -139,7 +140,7 @@ void check_same_kind(const OffsetOptions& from, const OffsetOptions& to) {
           " and ", describe(to));
 }
 
-// Finds the attention layers of a model; their options tell its grid and tables.
+// The attention layers of a model by the prefix of their parameters' names.
 std::vector<std::pair<std::string, const AttentionImpl*>> attention_layers(
     torch::nn::Module& model) {
   std::vector<std::pair<std::string, const AttentionImpl*>> layers;
@@ -151,16 +152,17 @@ std::vector<std::pair<std::string, const AttentionImpl*>> attention_layers(
 
 using Move = std::function<at::Tensor(const at::Tensor&, RegridNote*)>;
 
-// For every parameter whose rows follow the grid, how to move it from `saved_grid`.
+// For every parameter with rows per offset or position, the function that moves it from
+// `saved_grid`.
 std::map<std::string, Move> find_moves(torch::nn::Module& model,
                                        const std::vector<int64_t>& saved_grid, Fill fill) {
   std::map<std::string, Move> moves;
   for (const auto& [prefix, layer] : attention_layers(model)) {
-    OffsetOptions places{layer->options.grid(), layer->options.cls(), layer->options.causal()};
-    OffsetOptions saved_places = places;
-    saved_places.grid = saved_grid;
+    OffsetOptions positions{layer->options.grid(), layer->options.cls(), layer->options.causal()};
+    OffsetOptions saved_positions = positions;
+    saved_positions.grid = saved_grid;
     moves["position_embedding"] = [=](const at::Tensor& t, RegridNote* note) {
-      return regrid_places(t, saved_places, places, fill, note);
+      return regrid_places(t, saved_positions, positions, fill, note);
     };
     if (!layer->offsets()) continue;
     auto saved_options = layer->offsets()->options();
@@ -189,7 +191,7 @@ void check_names(const torch::OrderedDict<std::string, at::Tensor>& parameters,
     require(tensor.defined() && !tensor.is_meta() && tensor.is_floating_point(), "load: ", name,
             " must hold floating-point numbers, got ",
             !tensor.defined()  ? "nothing"
-            : tensor.is_meta() ? "a meta tensor, which holds none"
+            : tensor.is_meta() ? "a meta tensor without data"
                                : c10::toString(tensor.scalar_type()));
   }
 }
@@ -209,7 +211,7 @@ at::Tensor regrid_offsets(const at::Tensor& table, const OffsetTable& from, cons
 
 at::Tensor regrid_places(const at::Tensor& rows, const OffsetOptions& from, const OffsetOptions& to,
                          Fill fill, RegridNote* note) {
-  return regrid(rows, place_lattice(from), place_lattice(to), fill, note);
+  return regrid(rows, position_lattice(from), position_lattice(to), fill, note);
 }
 
 std::vector<RegridNote> load_tensors(torch::nn::Module& model, const NamedTensors& tensors,
@@ -217,7 +219,7 @@ std::vector<RegridNote> load_tensors(torch::nn::Module& model, const NamedTensor
   const auto parameters = model.named_parameters();
   check_names(parameters, tensors);
   const auto layers = attention_layers(model);
-  require(!layers.empty(), "load: the module has no attention layer to tell its grid");
+  require(!layers.empty(), "load: the module has no attention layer, so its grid is unknown");
   std::map<std::string, Move> moves;
   if (layers.front().second->options.grid() != saved_grid)
     moves = find_moves(model, saved_grid, fill);

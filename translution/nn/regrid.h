@@ -11,13 +11,13 @@
 
 namespace translution {
 
-/// How a weight row for an offset that the old grid did not have is filled.
+/// How the row of an offset or position that is not in the old grid is filled.
 enum class Fill {
-  nearest,  ///< from the nearest offset that it had
-  bicubic,  ///< from the old rows, stretched bicubically over the new grid (1 or 2 dimensions)
+  nearest,  ///< from the nearest old offset or position
+  bicubic,  ///< by bicubic interpolation of the old rows over the new grid (1 or 2 dimensions)
 };
 
-/// What was done to one tensor: how many rows were kept, and how many filled.
+/// The changes to one tensor: how many rows were copied (`kept`), and how many were filled.
 struct TRANSLUTION_API RegridNote {
   std::string name;
   int64_t old_rows, new_rows, kept, filled;
@@ -25,14 +25,15 @@ struct TRANSLUTION_API RegridNote {
   std::string str(Fill fill) const;
 };
 
-/// Rows of a table [M,…] moved from one offset table to another. Offsets that both have are kept,
-/// class-token rows too; new ones are filled; old ones that the new grid lacks are dropped.
-/// Both must be relative tables on grids of as many dimensions, alike in class token and causality.
+/// Moves the rows of a table [M,…] from one offset table to another. Rows of offsets that are in
+/// both, and the class token's rows, are copied. Rows of new offsets are filled. Rows of offsets
+/// that the new grid lacks are dropped. The offset tables must be relative, not absolute, and may
+/// differ only in the sides of their grids.
 TRANSLUTION_API at::Tensor regrid_offsets(const at::Tensor& table, const OffsetTable& from,
                                           const OffsetTable& to, Fill fill,
                                           RegridNote* note = nullptr);
 
-/// The same for rows per place [N,…], such as an input position embedding.
+/// The same for rows per position [N,…], such as an input position embedding.
 TRANSLUTION_API at::Tensor regrid_places(const at::Tensor& rows, const OffsetOptions& from,
                                          const OffsetOptions& to, Fill fill,
                                          RegridNote* note = nullptr);
@@ -40,10 +41,10 @@ TRANSLUTION_API at::Tensor regrid_places(const at::Tensor& rows, const OffsetOpt
 /// Tensors by the names of `named_parameters()`.
 using NamedTensors = std::map<std::string, at::Tensor>;
 
-/// Copies `tensors`, saved from the same model on the grid `saved_grid`, into `model`: rows per
-/// offset and per place are moved to the model's own grid, everything else must fit as it is.
-/// Missing, unknown or ill-fitting tensors stop it, before anything is changed. Returns what was
-/// moved, one note per tensor; nothing where the grids are equal.
+/// Copies `tensors`, saved from the same model on the grid `saved_grid`, into `model`. Rows per
+/// offset and per position are moved to the model's own grid; every other tensor must have the
+/// model's shape. Throws on missing, unknown or ill-fitting tensors before anything is changed.
+/// Returns one note per moved tensor; none if the grids are equal.
 TRANSLUTION_API std::vector<RegridNote> load_tensors(torch::nn::Module& model,
                                                      const NamedTensors& tensors,
                                                      const std::vector<int64_t>& saved_grid,

@@ -18,14 +18,14 @@ AdamW::AdamW(std::vector<torch::Tensor> parameters, AdamWOptions o, Memory memor
     TORCH_CHECK(parameter.is_contiguous(),
                 "AdamW: expected contiguous parameters, got one of shape ", parameter.sizes(),
                 " and strides ", parameter.strides());
-    if (memory == Memory::ready) make_moments(p);
+    if (memory == Memory::ready) allocate_moments(p);
   }
 }
 
-void AdamW::make_moments(size_t p) {
-  const auto plain = parameters_[p].options().requires_grad(false);
-  state.first[p] = large_zeros(parameters_[p].sizes(), plain);
-  state.second[p] = large_zeros(parameters_[p].sizes(), plain);
+void AdamW::allocate_moments(size_t p) {
+  const auto moment_options = parameters_[p].options().requires_grad(false);
+  state.first[p] = large_zeros(parameters_[p].sizes(), moment_options);
+  state.second[p] = large_zeros(parameters_[p].sizes(), moment_options);
 }
 
 double AdamW::step(double clip) {
@@ -57,8 +57,8 @@ double AdamW::step(double clip) {
 
 void AdamW::update_lean(size_t p, double scale) {
   if (!state.first[p].defined()) {
-    runtime().release_pool();  // of the gradients freed before
-    make_moments(p);
+    runtime().release_pool();  // returns the memory of gradients freed so far to the system
+    allocate_moments(p);
   }
   auto& gradient = parameters_[p].mutable_grad();
   adamw_step(options, state.steps, scale, {parameters_[p]}, {gradient}, {state.first[p]},

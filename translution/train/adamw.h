@@ -9,18 +9,19 @@
 
 namespace translution {
 
-/// AdamW with decoupled weight decay: one pass over weights, gradients and moments, spread over all
-/// threads, the same bits for any number of them. A parameter without a gradient is left alone.
+/// AdamW with decoupled weight decay. A step is one pass over weights, gradients and moments, split
+/// over all threads; the result has the same bits for any number of threads. Skips parameters
+/// without a gradient.
 class TRANSLUTION_API AdamW {
  public:
-  /// When moments are allocated, and gradients freed.
+  /// When moments are allocated and gradients are freed.
   enum class Memory {
-    ready,  ///< all moments at once; gradients stay until zero_grad
-    /// The moments of a parameter in its first update, and each gradient is freed after its use: a
-    /// first step never holds all gradients beside all moments.
+    ready,  ///< allocates all moments in the constructor; frees gradients in zero_grad
+    /// Allocates a parameter's moments in its first update and frees its gradient after each
+    /// update: the first step never holds all gradients and all moments at the same time.
     lean,
   };
-  /// One moment of each kind per parameter, in the order given; undefined until allocated.
+  /// First and second moment of each parameter, in the order given; undefined until allocated.
   struct State {
     int64_t steps = 0;
     std::vector<torch::Tensor> first, second;
@@ -28,8 +29,8 @@ class TRANSLUTION_API AdamW {
 
   AdamW(std::vector<torch::Tensor> parameters, AdamWOptions options, Memory memory = Memory::ready);
 
-  /// Clips the gradients to the global norm `clip` (0: not at all) on the way, updates, and returns
-  /// the norm before clipping. With a norm that is not finite nothing is changed.
+  /// Scales the gradients to a global norm of at most `clip` (0: no clipping), updates the
+  /// parameters, and returns the norm before clipping. Changes nothing if that norm is not finite.
   double step(double clip = 0.0);
   void zero_grad();
 
@@ -37,7 +38,7 @@ class TRANSLUTION_API AdamW {
   State state;
 
  private:
-  void make_moments(size_t parameter);
+  void allocate_moments(size_t parameter);
   void update_lean(size_t parameter, double scale);
 
   std::vector<torch::Tensor> parameters_;

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostManifest = int64_t{1} << 28;
 
-// What a link names now, so that a save in the meantime does not change what is being read.
-fs::path follow(const fs::path& path) {
+// Resolves a link once, so that a concurrent save does not switch checkpoints between two reads.
+fs::path resolve_link(const fs::path& path) {
   std::error_code error;
   const auto target = fs::read_symlink(path, error);
   return error ? path : path.parent_path() / target;
@@ -30,10 +30,10 @@ fs::path follow(const fs::path& path) {
 
 fs::path find_directory(const fs::path& path) {
   for (const char* link : {"checkpoints/last", "last"})
-    if (fs::is_symlink(path / link)) return follow(path / link);
+    if (fs::is_symlink(path / link)) return resolve_link(path / link);
   ensure(fs::exists(path), path.string(),
          ": no such file or directory; expected a run, a checkpoint or a file of weights");
-  const auto found = follow(path);
+  const auto found = resolve_link(path);
   ensure(fs::exists(found / "manifest.json"), path.string(),
          ": has no manifest.json; expected a checkpoint, or a run with checkpoints/last");
   return found;

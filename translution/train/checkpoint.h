@@ -12,61 +12,63 @@
 
 namespace translution {
 
-/// All that a run needs to go on.
+/// Everything that a run needs to resume.
 struct CheckpointContent {
   NamedTensors model, optimizer;
-  nlohmann::json state;  ///< of trainer, sampler and generators
+  nlohmann::json state;  ///< of the trainer: counters, options, class names
 };
 
-/// A checkpoint is a directory: model.safetensors, optimizer.safetensors and manifest.json, which
-/// knows size and checksum of the other two and its own. CheckpointStore writes them.
+/// A checkpoint is a directory with model.safetensors, optimizer.safetensors and manifest.json. The
+/// manifest stores its own checksum, and size and checksum of the other two. CheckpointStore writes
+/// checkpoints.
 struct Checkpoint {
   std::string path;
   int64_t step = 0;
-  bool best = false;  ///< when it was saved
+  bool best = false;  ///< the best so far when it was saved
   CheckpointContent content;
 };
 
-/// From a checkpoint's directory, a directory of checkpoints or a run; of the last two, what their
-/// link `last` names. Damage is refused with one line: which file, what was expected and found; so
-/// are weights that are not finite.
+/// Loads a checkpoint. `path` is the directory of a checkpoint, of several checkpoints, or of a
+/// run; for the last two, the link `last` selects the checkpoint. Throws a one-line
+/// std::runtime_error if a file is damaged (file, expected and found value) or holds weights that
+/// are not finite.
 Checkpoint load_checkpoint(const std::string& path);
 
-/// The same without the optimizer, which is twice as large as the model and only training needs.
+/// The same without the optimizer's tensors, which are twice as large and only needed for training.
 Checkpoint load_weights(const std::string& path);
 
-/// A checkpoint of which only the manifest was read.
+/// A checkpoint whose manifest was read; its other files were not verified.
 struct FoundCheckpoint {
   std::string path;
   Manifest manifest;
 };
 
-/// `path` as for load_checkpoint.
+/// Reads the manifest only. `path` as for load_checkpoint.
 FoundCheckpoint find_checkpoint(const std::string& path);
 
-/// Its weights; `convert` as for load_safetensors.
+/// Loads and verifies the weights; `convert` as for load_safetensors.
 Checkpoint load_weights(const FoundCheckpoint& found, const TensorConversion& convert = {});
 
-/// Only the manifest, which says nothing yet about the other files.
+/// Reads the manifest only; the other files are not verified.
 Manifest load_manifest(const std::string& path);
 
-/// Refuses weights or moments that are not finite: such a checkpoint is whole, and of no use.
+/// Throws if weights or moments are not finite: such a checkpoint is undamaged but unusable.
 void require_finite(const Checkpoint& checkpoint);
 
 struct NewestWhole {
-  std::optional<Checkpoint> checkpoint;  ///< absent if there is no whole one
-  std::vector<std::string> skipped;      ///< a line for each damaged one that is newer
+  std::optional<Checkpoint> checkpoint;  ///< absent if none is undamaged
+  std::vector<std::string> skipped;      ///< one message per newer, damaged checkpoint
 };
 
-/// The checkpoint of the highest step that is whole, of a directory of checkpoints. Changes
+/// Loads the undamaged checkpoint with the highest step from a directory of checkpoints. Writes
 /// nothing.
 NewestWhole newest_whole(const std::string& directory);
 
-/// "step-00001234"; directories of checkpoints hold such names only, apart from links and what
-/// begins with a dot.
+/// "step-00001234". A directory of checkpoints holds only such names, links, and names that begin
+/// with a dot.
 std::string checkpoint_name(int64_t step);
 
-/// The steps of which the directory has a checkpoint, whole or not, from the highest down.
+/// The steps of all checkpoints in the directory, damaged ones included, highest first.
 std::vector<int64_t> list_steps(const std::string& directory);
 
 }  // namespace translution

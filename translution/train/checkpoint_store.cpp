@@ -18,18 +18,18 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSaved = "/.saved";
 
-const std::string& made(const std::string& directory) {
+const std::string& create_directory(const std::string& directory) {
   disk::make_directories(directory);
   return directory;
 }
 
-// What has not been put in place goes again.
+// Removes the file or directory at its path, if there is one, on destruction.
 struct Temporary {
-  explicit Temporary(std::string where) : path(std::move(where)) {}
+  explicit Temporary(std::string temporary) : path(std::move(temporary)) {}
   ~Temporary() {
     try {
       if (fs::exists(fs::symlink_status(path))) disk::remove(path);
-    } catch (const std::exception&) {  // the next save tries again
+    } catch (const std::exception&) {  // the next save retries
     }
   }
   Temporary(const Temporary&) = delete;
@@ -38,7 +38,7 @@ struct Temporary {
   const std::string path;
 };
 
-// The checksum is made of the bytes on their way, not of what the disk gives back.
+// Computes the checksum from the bytes in memory, not from what the disk returns.
 FileRecord write_tensors(const std::string& path, const NamedTensors& tensors) {
   AtomicFile file(path);
   Checksum checksum;
@@ -56,10 +56,10 @@ FileRecord write_tensors(const std::string& path, const NamedTensors& tensors) {
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::string directory, int64_t keep_last)
-    : directory_(std::move(directory)), keep_last_(keep_last), lock_(made(directory_)) {
-  require(keep_last >= 1, "checkpoints: expected to keep at least 1, got ", keep_last);
+    : directory_(std::move(directory)), keep_last_(keep_last), lock_(create_directory(directory_)) {
+  require(keep_last >= 1, "checkpoints: expected keep of at least 1, got ", keep_last);
   clear_temporaries();
-  finish_links();
+  repair_links();
 }
 
 void CheckpointStore::clear_temporaries() {
@@ -70,24 +70,24 @@ void CheckpointStore::clear_temporaries() {
   for (const auto& path : paths) disk::remove(path);
 }
 
-// A kill right after a checkpoint was put in place left the links behind.
-void CheckpointStore::finish_links() {
+// A kill between renaming a checkpoint and updating the links leaves the links outdated.
+void CheckpointStore::repair_links() {
   const auto steps = list_steps(directory_);
   if (steps.empty()) return;
   const std::string newest = checkpoint_name(steps.front());
   bool best = false;
   try {
-    best = load_manifest(inside(newest)).best;
-  } catch (const std::runtime_error&) {  // damaged; whoever loads it is told
+    best = load_manifest(path_of(newest)).best;
+  } catch (const std::runtime_error&) {  // damaged: load_checkpoint reports it
     return;
   }
   std::error_code error;
-  if (fs::read_symlink(inside("last"), error) != newest) link("last", steps.front());
-  if (best && fs::read_symlink(inside("best"), error) != newest) link("best", steps.front());
+  if (fs::read_symlink(path_of("last"), error) != newest) link("last", steps.front());
+  if (best && fs::read_symlink(path_of("best"), error) != newest) link("best", steps.front());
 }
 
 void CheckpointStore::save(int64_t step, const CheckpointContent& content, bool is_best) {
-  require(step >= 0, "checkpoints: expected a step from 0 on, got ", step);
+  require(step >= 0, "checkpoints: expected a step of at least 0, got ", step);
   try {
     clear_temporaries();
     write(step, content, is_best);
@@ -97,29 +97,30 @@ void CheckpointStore::save(int64_t step, const CheckpointContent& content, bool 
   } catch (const std::runtime_error& error) {
     const bool others = fs::exists(directory_) && !list_steps(directory_).empty();
     throw std::runtime_error(
-        join("saving the checkpoint of step ", step, " failed, ",
-             others ? "earlier ones are whole: " : "and there is none yet: ", error.what()));
+        join("saving the checkpoint of step ", step, " failed; ",
+             others ? "earlier checkpoints are intact: " : "there is no earlier checkpoint: ",
+             error.what()));
   }
   remove_old(step);
 }
 
-// Last, so that a run that was killed before it has a checkpoint or has no mark.
+// Called after checkpoint and links are on disk: the mark never exists without a checkpoint.
 void CheckpointStore::mark_saved() {
   if (!fs::exists(directory_ + kSaved)) write_file_atomically(directory_ + kSaved, "");
 }
 
 void CheckpointStore::write(int64_t step, const CheckpointContent& content, bool is_best) {
-  const Temporary place(inside(disk::temporary_name()));
-  disk::make_directory(place.path);
+  const Temporary staged(path_of(disk::temporary_name()));
+  disk::make_directory(staged.path);
   Manifest manifest{step, is_best, {}, {}, content.state};
-  manifest.model = write_tensors(place.path + "/model.safetensors", content.model);
-  manifest.optimizer = write_tensors(place.path + "/optimizer.safetensors", content.optimizer);
-  write_file_atomically(place.path + "/manifest.json", format_manifest(manifest));
-  put_in_place(place.path, step);
+  manifest.model = write_tensors(staged.path + "/model.safetensors", content.model);
+  manifest.optimizer = write_tensors(staged.path + "/optimizer.safetensors", content.optimizer);
+  write_file_atomically(staged.path + "/manifest.json", format_manifest(manifest));
+  move_into_place(staged.path, step);
 }
 
-void CheckpointStore::put_in_place(const std::string& written, int64_t step) {
-  const std::string path = inside(checkpoint_name(step));
+void CheckpointStore::move_into_place(const std::string& written, int64_t step) {
+  const std::string path = path_of(checkpoint_name(step));
   if (fs::exists(fs::symlink_status(path)))
     disk::exchange(written, path);
   else
@@ -128,9 +129,9 @@ void CheckpointStore::put_in_place(const std::string& written, int64_t step) {
 }
 
 void CheckpointStore::link(const char* name, int64_t step) {
-  const Temporary aside(inside(disk::temporary_name()));
-  disk::make_link(checkpoint_name(step), aside.path);
-  disk::rename(aside.path, inside(name));
+  const Temporary new_link(path_of(disk::temporary_name()));
+  disk::make_link(checkpoint_name(step), new_link.path);
+  disk::rename(new_link.path, path_of(name));
   disk::sync_directory(directory_);
 }
 
@@ -141,16 +142,16 @@ bool never_saved(const std::string& directory) {
 
 void CheckpointStore::remove_old(int64_t step) {
   std::error_code error;
-  const std::string best = fs::read_symlink(inside("best"), error);
+  const std::string best = fs::read_symlink(path_of("best"), error);
   int64_t kept = 0;
   for (const int64_t other : list_steps(directory_)) {
     const std::string name = checkpoint_name(other);
     if (other > step || ++kept <= keep_last_ || name == best) continue;
-    // Under another name first, so that a kill leaves no half of a checkpoint.
-    const Temporary gone(inside(disk::temporary_name()));
+    // Rename before removing, so that a kill does not leave a partial checkpoint.
+    const Temporary removed(path_of(disk::temporary_name()));
     try {
-      disk::rename(inside(name), gone.path);
-    } catch (const std::runtime_error&) {  // no reason to stop a run; the next save tries again
+      disk::rename(path_of(name), removed.path);
+    } catch (const std::runtime_error&) {  // does not stop the run; the next save retries
     }
   }
 }

@@ -7,10 +7,10 @@
 #include "translution/core/error.h"
 #include "translution/io/file.h"
 #define TOML_EXCEPTIONS 1
-// It asserts what a file may break, and refuses it a line later.
+// toml++ asserts conditions that a bad file can violate, and reports the error a line later.
 #define TOML_ASSERT(expression) static_cast<void>(0)
-// Its tables of letters call places unreachable that letters outside of quotes do reach (3.3):
-// there the answer is no.
+// toml++ 3.3 marks branches as unreachable that letters outside quotes do reach; return false
+// there.
 #include <toml++/impl/preprocessor.h>
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -36,7 +36,8 @@ std::string text_of(const toml::node& node, const std::string& path, const std::
   ensure(list != nullptr, path, ": ", name, ": expected text, a number, true, false or a list");
   std::string joined;
   for (const auto& element : *list) {
-    ensure(!element.is_array() && !element.is_table(), path, ": ", name, ": expected a plain list");
+    ensure(!element.is_array() && !element.is_table(), path, ": ", name,
+           ": expected a list without lists or tables in it");
     joined += (joined.empty() ? "" : ",") + text_of(element, path, name);
   }
   return joined;
@@ -44,8 +45,7 @@ std::string text_of(const toml::node& node, const std::string& path, const std::
 
 std::string setting_hint(const std::string& name, const std::vector<std::string>& known) {
   const auto near = near_name(name, known);
-  return near ? join("; did you mean '", *near, "'?")
-              : "; `translution train --help` has all of them";
+  return near ? join("; did you mean '", *near, "'?") : "; see `translution train --help`";
 }
 
 void collect(const toml::table& table, const std::string& path,
@@ -59,7 +59,7 @@ void collect(const toml::table& table, const std::string& path,
     require(std::find(known.begin(), known.end(), name) != known.end(), path, ": unknown setting '",
             name, "'", setting_hint(name, known));
     require(texts.emplace(name, text_of(node, path, name)).second, path, ": ", name,
-            " is there more than once");
+            " is given more than once");
   }
 }
 

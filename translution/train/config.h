@@ -10,18 +10,20 @@
 
 namespace translution {
 
-/// The settings of a TOML file, `name = value`, in sections or without. Values are text, numbers,
-/// true or false, and lists of these. A name that is not in `known` stops with the nearest one.
+/// Parses the settings of a TOML file: `name = value`, with or without sections. A value is text, a
+/// number, true or false, or a list of these. Throws at a name that is not in `known` and suggests
+/// the nearest one.
 TRANSLUTION_API std::map<std::string, std::string> parse_config(
     std::string_view toml, const std::string& path, const std::vector<std::string>& known);
 TRANSLUTION_API std::map<std::string, std::string> read_config(
     const std::string& path, const std::vector<std::string>& known);
 
-/// A TOML file that reads back as the same settings: comment lines, then sections.
+/// A section of a TOML file.
 struct ConfigSection {
   std::string title;
   SettingTexts texts;
 };
+/// A TOML file, comment lines first; parse_config reads the same settings back.
 TRANSLUTION_API std::string format_config(const std::vector<std::string>& comments,
                                           const std::vector<ConfigSection>& sections);
 

@@ -19,10 +19,10 @@ std::string images_text(const std::vector<int64_t>& size, int64_t channels, int6
 
 void require_same_kind(const ModelOptions& model, const DataSource& data, const std::string& name) {
   const bool text = data.vocabulary > 0;
-  require(text || model.family == Family::vit, model.name(), " learns from text; ", name,
-          " are images: expected --data tokens:DIR, which `translution data text` makes");
-  require(!text || model.family == Family::gpt, model.name(), " learns from images; ", name,
-          " is text: expected a gpt model");
+  require(text || model.family == Family::vit, model.name(), ": expected text, got images (", name,
+          "); use --data tokens:DIR, which `translution data text` writes");
+  require(!text || model.family == Family::gpt, model.name(), ": expected images, got text (", name,
+          "); use a gpt model");
 }
 
 }  // namespace

@@ -24,10 +24,9 @@ bool is_index(const std::string& text) {
 
 c10::Device find_cuda(const std::string& name) {
   ensure(at::globalContext().hasCUDART(), "device ", name,
-         ": this LibTorch was built without CUDA; expected cpu");
+         ": this LibTorch was built without CUDA; use cpu");
   const auto count = static_cast<int>(torch::cuda::device_count());
-  ensure(count > 0, "device ", name,
-         ": LibTorch finds no CUDA device on this machine; expected cpu");
+  ensure(count > 0, "device ", name, ": LibTorch finds no CUDA device on this machine; use cpu");
   const size_t colon = name.find(':');
   const int index = colon == std::string::npos ? 0 : std::stoi(name.substr(colon + 1));
   ensure(index < count, "device ", name, ": expected cuda:0 to cuda:", count - 1,
@@ -40,7 +39,7 @@ c10::Device find_cuda(const std::string& name) {
 c10::Device find_device(const std::string& name) {
   if (name == "cpu") return c10::DeviceType::CPU;
   if (name == "mps") {
-    ensure(at::hasMPS(), "device mps: this LibTorch was built without MPS; expected cpu");
+    ensure(at::hasMPS(), "device mps: this LibTorch was built without MPS; use cpu");
     return c10::DeviceType::MPS;
   }
   const size_t colon = name.find(':');
@@ -51,7 +50,7 @@ c10::Device find_device(const std::string& name) {
 }
 
 void wait_for(c10::Device device) {
-  // Devices work in the order of their calls, so a number read back waits for all before it.
+  // A device executes calls in order, so reading a result back waits for all earlier calls.
   if (!device.is_cpu()) at::zeros({1}, device).item();
 }
 

@@ -8,12 +8,12 @@
 
 namespace translution {
 
-/// The device of a name: "cpu", "cuda", "cuda:1", "mps". The CPU has kernels of its own; others
-/// compute the same in plain LibTorch calls. Refuses another name, and a device that this LibTorch
-/// or this machine does not have: one line each.
+/// The device with this name: "cpu", "cuda", "cuda:1", "mps". The CPU uses the fused kernels; other
+/// devices use the portable implementation. Throws a one-line error at another name, and at a
+/// device that this LibTorch or this machine does not have.
 TRANSLUTION_API c10::Device find_device(const std::string& name);
 
-/// Returns when all work given to the device is done.
+/// Blocks until the device has finished all submitted work.
 TRANSLUTION_API void wait_for(c10::Device device);
 
 }  // namespace translution

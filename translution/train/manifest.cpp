@@ -50,10 +50,10 @@ FileRecord parse_file(const Json& files, const char* name) {
 }
 
 void check_format(const Json& json) {
-  ensure(member(json, "format") == kFormat, "is no manifest of a checkpoint");
+  ensure(member(json, "format") == kFormat, "is not a manifest of a checkpoint");
   const int64_t version = parse_count(json, "version");
-  ensure(version == kVersion, "has version ", version, " of the format, this program reads ",
-         kVersion, "; use the program that wrote it");
+  ensure(version == kVersion, "expected format version ", kVersion, ", got ", version,
+         "; use the program that wrote it");
 }
 
 std::string dump(const Manifest& manifest) {
@@ -79,10 +79,10 @@ std::string dump(const Manifest& manifest) {
 std::string seal_manifest(std::string_view rest) { return join(kStart, checksum_of(rest), rest); }
 
 std::string format_manifest(const Manifest& manifest) {
-  require(manifest.step >= 0, "manifest: expected a step from 0 on, got ", manifest.step);
+  require(manifest.step >= 0, "manifest: expected a step of at least 0, got ", manifest.step);
   const std::string text = seal_manifest("\"," + dump(manifest).substr(1) + "\n");
   require(parse_manifest(text).state == manifest.state,
-          "manifest: the state holds a number that is not finite");
+          "manifest: expected finite numbers in the state");
   return text;
 }
 
@@ -92,7 +92,7 @@ Manifest parse_manifest(std::string_view text) {
          "is damaged: it does not begin with a checksum");
   const auto expected = text.substr(kStart.size(), Checksum::kDigits);
   const auto found = checksum_of(text.substr(rest));
-  ensure(expected == found, "is damaged: its checksum is ", found, ", it says ",
+  ensure(expected == found, "is damaged: its checksum is ", found, ", the file says ",
          in_quotes(expected));
   check_strict_json(text, kDepth);
   const Json json = Json::parse(text);

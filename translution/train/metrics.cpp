@@ -26,7 +26,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A line has a few dozen values; whatever is far longer is not one of ours.
+// A line has a few dozen values; anything far longer is damaged.
 constexpr size_t kLongestLine = 1 << 16;
 
 std::string jsonl_path(const std::string& directory) { return directory + "/metrics.jsonl"; }
@@ -41,20 +41,23 @@ bool is_plain(const std::string& name) {
 
 void check(const Metrics& metrics) {
   require(metrics.step >= 0 && std::isfinite(metrics.epoch),
-          "metrics: expected a step from 0 and a finite epoch, got step ", metrics.step, ", epoch ",
-          metrics.epoch);
-  require(is_plain(metrics.split), "metrics: expected a split in plain letters, got '",
-          metrics.split, "'");
+          "metrics: expected a step of at least 0 and a finite epoch, got step ", metrics.step,
+          ", epoch ", metrics.epoch);
+  require(is_plain(metrics.split),
+          "metrics: expected a split in printable ASCII without , \" and \\, got '", metrics.split,
+          "'");
   std::set<std::string> names;
   for (const auto& [name, value] : metrics.values) {
-    require(is_plain(name) && name != "step" && name != "epoch" && name != "split",
-            "metrics: expected a name in plain letters other than step, epoch and split, got '",
-            name, "'");
-    require(names.insert(name).second, "metrics: '", name, "' is given twice for one moment");
+    require(
+        is_plain(name) && name != "step" && name != "epoch" && name != "split",
+        "metrics: expected a name in printable ASCII without , \" and \\, other than step, epoch "
+        "and split, got '",
+        name, "'");
+    require(names.insert(name).second, "metrics: '", name, "' is given twice in one entry");
   }
 }
 
-// JSON has no word for values that are not finite: they become "nan", "inf" and "-inf".
+// JSON cannot express values that are not finite: they become "nan", "inf" and "-inf".
 OrderedJson to_json(double value) {
   return std::isfinite(value) ? OrderedJson(value) : OrderedJson(fmt::format("{}", value));
 }
@@ -82,7 +85,7 @@ std::string event_of(const Metrics& metrics) {
 
 // ---------------------------------------------------------------------------------- reading
 
-std::optional<double> number(const OrderedJson& value) {
+std::optional<double> parse_number(const OrderedJson& value) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (value.is_number()) return value.get<double>();
   if (value == "nan" || value == "-nan") return std::numeric_limits<double>::quiet_NaN();
@@ -102,13 +105,13 @@ std::optional<Metrics> parse_line(std::string_view text) {
       metrics.step = value.get<int64_t>();
     } else if (name == "split" && (has_split = value.is_string())) {
       metrics.split = value.get<std::string>();
-    } else if (const auto known = number(value); !known) {
+    } else if (const auto parsed = parse_number(value); !parsed) {
       return {};
     } else if (name == "epoch") {
-      has_epoch = std::isfinite(*known);
-      metrics.epoch = *known;
+      has_epoch = std::isfinite(*parsed);
+      metrics.epoch = *parsed;
     } else {
-      metrics.values.emplace_back(name, *known);
+      metrics.values.emplace_back(name, *parsed);
     }
   }
   if (has_step && has_epoch && has_split && metrics.step >= 0) return metrics;
@@ -117,24 +120,23 @@ std::optional<Metrics> parse_line(std::string_view text) {
 
 // ----------------------------------------------------------------------------------- opening
 
-// What is to be kept of the log, if there is one. Makes the directory, if there is none.
-std::vector<Metrics> kept_moments(const std::string& directory, int64_t after, bool evaluated) {
-  require(after >= -1, "metrics: expected a step from 0, or -1 for a new log, got ", after);
+// The entries of an existing log up to step `after`. Creates the directory if it does not exist.
+std::vector<Metrics> entries_up_to(const std::string& directory, int64_t after, bool evaluated) {
+  require(after >= -1, "metrics: expected a step of at least 0, or -1 for a new log, got ", after);
   disk::make_directories(directory);
-  std::vector<Metrics> kept;
+  std::vector<Metrics> entries;
   if (after >= 0 && std::filesystem::exists(jsonl_path(directory)))
     for (const Metrics& metrics : read_metrics(jsonl_path(directory))) {
-      const bool again = metrics.step == after && metrics.split != "train" && !evaluated;
-      if (metrics.step <= after && !again) kept.push_back(metrics);
+      const bool repeated = metrics.step == after && metrics.split != "train" && !evaluated;
+      if (metrics.step <= after && !repeated) entries.push_back(metrics);
     }
-  return kept;
+  return entries;
 }
 
-// Replaces a file by `text` and the moments in its format; returns its path.
-std::string rewritten(const std::string& path, std::string text,
-                      const std::vector<Metrics>& moments,
-                      std::string (*format)(const Metrics& metrics)) {
-  for (const auto& metrics : moments) text += format(metrics);
+// Overwrites a file with `text` and the formatted entries; returns its path.
+std::string rewrite(const std::string& path, std::string text, const std::vector<Metrics>& entries,
+                    std::string (*format)(const Metrics& metrics)) {
+  for (const auto& metrics : entries) text += format(metrics);
   write_file_atomically(path, text);
   return path;
 }
@@ -146,13 +148,13 @@ const char* share_metric(Precision precision) {
 }
 
 MetricsLog::MetricsLog(const std::string& directory, int64_t after, bool evaluated)
-    : MetricsLog(directory, kept_moments(directory, after, evaluated)) {}
+    : MetricsLog(directory, entries_up_to(directory, after, evaluated)) {}
 
-MetricsLog::MetricsLog(const std::string& directory, const std::vector<Metrics>& kept)
-    : log_(rewritten(jsonl_path(directory), "", kept, json_line)),
-      events_(rewritten(new_event_path(directory), event_file_head(), kept, event_of)) {
+MetricsLog::MetricsLog(const std::string& directory, const std::vector<Metrics>& entries)
+    : log_(rewrite(jsonl_path(directory), "", entries, json_line)),
+      events_(rewrite(new_event_path(directory), event_file_head(), entries, event_of)) {
   for (const auto& path : event_files(directory))
-    if (path != events_.path()) disk::remove(path);  // TensorBoard was told to forget it
+    if (path != events_.path()) disk::remove(path);  // the new file makes TensorBoard discard it
 }
 
 void MetricsLog::add(const Metrics& metrics) {
@@ -164,26 +166,26 @@ void MetricsLog::add(const Metrics& metrics) {
 void MetricsLog::sync() { log_.sync(); }
 
 void write_metrics_csv(const std::string& directory) {
-  rewritten(directory + "/metrics.csv", "step,epoch,split,name,value\n",
-            read_metrics(jsonl_path(directory)), csv_lines);
+  rewrite(directory + "/metrics.csv", "step,epoch,split,name,value\n",
+          read_metrics(jsonl_path(directory)), csv_lines);
 }
 
 std::vector<Metrics> parse_metrics(std::string_view bytes, const std::string& path) {
-  std::vector<Metrics> moments;
+  std::vector<Metrics> entries;
   int64_t line = 1;
   for (size_t begin = 0; begin < bytes.size(); ++line) {
     const size_t end = std::min(bytes.find('\n', begin), bytes.size());
     const auto text = bytes.substr(begin, end - begin);
     begin = end + 1;
     if (auto metrics = parse_line(text)) {
-      moments.push_back(std::move(*metrics));
+      entries.push_back(std::move(*metrics));
     } else {
       ensure(begin >= bytes.size(), path, ": line ", line,
              " is damaged: expected an object with step, epoch, split and numbers, got '",
              text.substr(0, 60), "'; remove that line");
     }
   }
-  return moments;
+  return entries;
 }
 
 std::vector<Metrics> read_metrics(const std::string& path) {

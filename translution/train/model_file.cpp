@@ -57,7 +57,7 @@ ConvertedModel load_described(const std::string& path, const char* advice, Preci
   }
   const auto header = load_safetensors_header(path);
   const Texts texts(header.metadata.begin(), header.metadata.end());
-  ensure(texts.count("model") == 1, path, ": does not say which model it holds; ", advice);
+  ensure(texts.count("model") == 1, path, ": has no model options in its metadata; ", advice);
   auto options = read_model(texts, path + ": ");
   options.precision = precision;
   const auto tensors = load_safetensors(path, weights_held_for(options)).tensors;

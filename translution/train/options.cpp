@@ -14,46 +14,48 @@ using O = TrainOptions;
 using F = Setting<TrainOptions>;
 
 SettingGroup<TrainOptions> length_group() {
-  return {
-      "Length",
-      {F("epochs", &O::epochs, whole(1), "passes over the training data"),
-       F("steps", &O::steps, whole(0), "updates of the weights, instead of epochs; 0: by epochs"),
-       F("batch", &O::batch, whole(1), "samples per update"),
-       F("accumulate", &O::accumulate, whole(1),
-         "parts in which a batch is worked through, to save memory")
-           .free_on_resume()}};
+  return {"Length",
+          {F("epochs", &O::epochs, whole(1), "passes over the training data"),
+           F("steps", &O::steps, whole(0), "training steps, instead of epochs; 0: use epochs"),
+           F("batch", &O::batch, whole(1), "samples per step"),
+           F("accumulate", &O::accumulate, whole(1),
+             "parts that a batch is split into, to save memory (gradient accumulation)")
+               .free_on_resume()}};
 }
 
 SettingGroup<TrainOptions> optimizer_group() {
   return {"Optimizer (AdamW)",
           {F("lr", &O::lr, real(0, 1e3), "learning rate"),
-           F("min-lr", &O::min_lr, real(0, 1e3), "learning rate at the end of the cosine"),
-           F("schedule", &O::schedule, one_of(kSchedules), "schedule of the learning rate"),
-           F("warmup", &O::warmup, whole(0), "steps in which the rate rises from 0"),
-           F("weight-decay", &O::weight_decay, real(0, 1e3), "weight decay of matrices and tables"),
+           F("min-lr", &O::min_lr, real(0, 1e3), "final learning rate of the cosine schedule"),
+           F("schedule", &O::schedule, one_of(kSchedules), "learning rate schedule"),
+           F("warmup", &O::warmup, whole(0), "steps in which the learning rate rises from 0"),
+           F("weight-decay", &O::weight_decay, real(0, 1e3),
+             "weight decay of matrices and weight tables"),
            F("beta2", &O::beta2, real(0, 1), "AdamW's beta2"),
-           F("clip", &O::clip, real(0, 1e9), "largest norm of the gradients; 0: no clipping"),
+           F("clip", &O::clip, real(0, 1e9), "maximum norm of the gradients; 0: no clipping"),
            F("label-smoothing", &O::label_smoothing, real(0, 0.99),
-             "share of the target given to all classes")}};
+             "share of the target spread over all classes")}};
 }
 
-// Float32 is left out, so that trainings keep the names that they had before there was a choice.
+// The default precision is left out: trainings from before this option keep their names.
 SettingGroup<TrainOptions> run_group() {
   return {
       "Run",
-      {F("seed", &O::seed, whole<uint64_t>(0), "seed of weights, order, places and dropout"),
+      {F("seed", &O::seed, whole<uint64_t>(0),
+         "seed of initial weights, sample order, digit placement and dropout"),
        F("precision", &O::precision, one_of(kPrecisions), "precision of matrix products")
            .left_out_by_default()
            .before_it("float32"),
        F("device", &O::device, any_text("NAME"), "device to compute on: cpu, cuda, cuda:N or mps")
            .left_out_by_default()
            .free_on_resume(),
-       F("log-every", &O::log_every, whole(1), "steps between lines of the log").free_on_resume(),
+       F("log-every", &O::log_every, whole(1), "steps between log lines").free_on_resume(),
        F("eval-every", &O::eval_every, whole(0), "steps between evaluations; 0: after every epoch")
            .free_on_resume(),
        F("save-every", &O::save_every, whole(0), "steps between checkpoints; 0: after every epoch")
            .free_on_resume(),
-       F("keep", &O::keep, whole(1), "newest checkpoints kept, beside the best").free_on_resume(),
+       F("keep", &O::keep, whole(1), "newest checkpoints to keep, besides the best")
+           .free_on_resume(),
        F("workers", &O::workers, whole(0), "loader threads; 0 loads on the training thread")
            .free_on_resume()}};
 }

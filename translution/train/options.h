@@ -11,38 +11,38 @@ namespace translution {
 enum class Schedule { cosine, constant };
 
 inline constexpr Named<Schedule> kSchedules[] = {
-    {Schedule::cosine, "cosine", "falls to min-lr along half a cosine"},
-    {Schedule::constant, "constant", "stays where warm-up has brought it"},
+    {Schedule::cosine, "cosine", "decays to min-lr along half a cosine"},
+    {Schedule::constant, "constant", "stays at lr after warm-up"},
 };
 
-/// How a model is trained. A step is one update of the weights.
+/// Options of training. A step is one update of the weights.
 struct TRANSLUTION_API TrainOptions {
-  int64_t epochs = 1;      ///< passes over the training data…
-  int64_t steps = 0;       ///< …or so many steps, if not 0
-  int64_t batch = 256;     ///< samples of a step
-  int64_t accumulate = 1;  ///< parts in which a batch is worked through, to save memory
+  int64_t epochs = 1;      ///< passes over the training data, if steps is 0
+  int64_t steps = 0;       ///< steps; 0: use epochs
+  int64_t batch = 256;     ///< samples per step
+  int64_t accumulate = 1;  ///< parts that a batch is split into, to save memory
 
   double lr = 1e-3, min_lr = 0;
   Schedule schedule = Schedule::cosine;
-  int64_t warmup = 0;  ///< steps in which the rate rises from 0
+  int64_t warmup = 0;  ///< steps in which the learning rate rises from 0
   double weight_decay = 0.05;
   double beta2 = 0.999;
-  double clip = 1;  ///< of the gradients' global norm; 0: none
+  double clip = 1;  ///< maximum global norm of the gradients; 0: no clipping
   double label_smoothing = 0;
-  Precision precision = Precision::float32;  ///< of products; weights are float32 in either
+  Precision precision = Precision::float32;  ///< of matrix products; weights are always float32
 
   uint64_t seed = 0;
-  std::string device = "cpu";  ///< to compute on (train/device.h)
+  std::string device = "cpu";  ///< see train/device.h
   int64_t log_every = 20;      ///< steps
   int64_t eval_every = 0;      ///< steps; 0: after every epoch
   int64_t save_every = 0;      ///< steps; 0: after every epoch
-  int64_t keep = 3;            ///< checkpoints beside the best
-  int64_t workers = 1;         ///< threads that load data
+  int64_t keep = 3;            ///< newest checkpoints to keep, besides the best
+  int64_t workers = 1;         ///< loader threads; 0: load on the training thread
 
   void check() const;
 };
 
-/// The rate at a step (counted from 0) of a run of `total` steps.
+/// The learning rate at a step (counted from 0) of a run of `total` steps.
 TRANSLUTION_API double learning_rate(const TrainOptions& options, int64_t step, int64_t total);
 
 TRANSLUTION_API const Settings<TrainOptions>& train_settings();

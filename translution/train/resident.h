@@ -2,7 +2,7 @@
 
 namespace translution {
 
-/// Memory of this process that is in the machine, in MiB; 0 where the system does not tell.
+/// Resident memory of this process in MiB; 0 if the system does not report it.
 double resident_mib();
 
 }  // namespace translution

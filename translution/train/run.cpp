@@ -29,7 +29,7 @@ using namespace detail;
 
 namespace {
 
-// What must not change when a run is resumed.
+// The settings that must not change when a run is resumed.
 SettingTexts run_texts(const RunOptions& options) {
   auto texts = model_texts(options.model);
   for (auto& entry : texts_of(data_settings(), options.data, WhichSettings::learned))
@@ -49,8 +49,8 @@ void write_config(const RunOptions& options) {
                                {"train", texts_of(train_settings(), options.train)}}));
 }
 
-// The machine's rate of products, measured again when it is a minute old: machines have neighbours,
-// and one measurement at the start of a long training may be far from what the machine does later.
+// The machine's rate of matrix products, measured again after a minute: on shared machines the rate
+// changes during a long training.
 class CurrentRate {
  public:
   explicit CurrentRate(Precision precision) : precision_(precision) {}
@@ -71,8 +71,8 @@ class CurrentRate {
   Clock::time_point measured_;
 };
 
-// What a run would overwrite; nothing where the directory has none of it.
-std::string file_of_a_run(const std::string& directory) {
+// The first file in the directory that a run would overwrite; empty if there is none.
+std::string existing_run_file(const std::string& directory) {
   for (const char* name : {"metrics.jsonl", "metrics.csv", "config.toml"})
     if (std::filesystem::exists(directory + "/" + name)) return name;
   return "";
@@ -90,13 +90,13 @@ int64_t total_steps(const DataSource& data, const TrainOptions& options) {
 
 void check_run_directory(const std::string& directory, bool resume) {
   require(!directory.empty(), "train: expected a directory for the run, got an empty name");
-  const std::string checkpoints = directory + "/checkpoints", file = file_of_a_run(directory);
+  const std::string checkpoints = directory + "/checkpoints", file = existing_run_file(directory);
   const bool saved = !list_steps(checkpoints).empty();
-  const bool begun = never_saved(checkpoints);  // stopped before its first checkpoint: starts anew
+  const bool begun = never_saved(checkpoints);  // stopped before its first checkpoint: restarts
   require(resume || !(saved || (begun && !file.empty())), directory,
-          " holds a run already; use --resume auto to go on, or another --out");
+          " already holds a run; use --resume auto to continue it, or another --out");
   require(saved || begun || file.empty(), directory, " has ", file,
-          " but no checkpoint to go on from, and a new run would overwrite it; move it away, or "
+          " but no checkpoint to resume from, and a new run would overwrite it; move it away, or "
           "use another --out");
 }
 
@@ -106,7 +106,7 @@ RunState run_state(const std::string& directory) {
   RunState state{steps.front()};
   try {
     state.evaluated = !find_checkpoint(directory).manifest.state.value("owes_evaluation", false);
-  } catch (const std::runtime_error&) {  // damaged: resuming tells
+  } catch (const std::runtime_error&) {  // damaged: Trainer::resume reports it
   }
   return state;
 }
@@ -136,7 +136,7 @@ TrainResult train(const RunOptions& options, const DataSource& data,
                   {options.train, options.directory, run_texts(options),
                    texts_before(data_settings()), [&] { return rate.gflops(); }, options.events});
   if (options.resume) trainer.resume();
-  write_config(options);  // not earlier: a run that these do not fit keeps its own
+  write_config(options);  // after resume(), which throws if the options do not fit the run
   if (options.events.started) options.events.started(trainer.step());
   const bool done = trainer.run(stop);
   return {done, trainer.step()};
@@ -144,7 +144,8 @@ TrainResult train(const RunOptions& options, const DataSource& data,
 
 TrainResult train(RunOptions options) {
   const std::atomic<bool> never{false};
-  check_run_directory(options.directory, options.resume);  // now: data may take long to open
+  check_run_directory(options.directory,
+                      options.resume);  // first, since opening the data can take long
   const auto data = open_run(options);
   return train(options, data, never);
 }

@@ -13,60 +13,60 @@
 
 namespace translution {
 
-/// What a caller is told while training goes on; each may be missing.
+/// Callbacks during training; each may be empty.
 struct TrainEvents {
-  std::function<void(int64_t step)> started;  ///< once, with the step after which training begins
-  std::function<void(int64_t step, const Metrics& latest)> step;
-  std::function<void(const Metrics&)> metrics;      ///< as they go into the log
-  std::function<void(const std::string&)> message;  ///< a line for people
+  std::function<void(int64_t step)> started;  ///< once, with the last step already done
+  std::function<void(int64_t step, const Metrics& latest)> step;  ///< after every step
+  std::function<void(const Metrics&)> metrics;                    ///< each entry of the log
+  std::function<void(const std::string&)> message;                ///< a line for the user
 };
 
-/// Everything that decides a training run.
+/// Options of a training run.
 struct RunOptions {
-  /// Sizes of images, classes and vocabulary are taken from the data, except those in
+  /// Image size, channels, classes and vocabulary are taken from the data, except those in
   /// `fixed_sizes`; the precision is that of `train`.
   ModelOptions model;
   DataOptions data;
   TrainOptions train;
-  std::string directory;  ///< config.toml, metrics.jsonl and checkpoints/ go here
-  bool resume = false;    ///< continue from the newest whole checkpoint, if there is one
+  std::string directory;  ///< of the run: config.toml, metrics.jsonl, checkpoints/
+  bool resume = false;    ///< continue from the newest undamaged checkpoint, if there is one
 
-  /// Sizes of the model that the data must have: "image-size", "channels", "classes", "vocabulary".
+  /// Model sizes that the data must match: "image-size", "channels", "classes", "vocabulary".
   std::vector<std::string> fixed_sizes = {};
   std::string comment = {};  ///< first line of config.toml
   TrainEvents events = {};
 };
 
 struct TrainResult {
-  bool done = false;  ///< false: stopped on request, after a checkpoint was saved
-  int64_t step = 0;   ///< the last one taken
+  bool done = false;  ///< false: stopped on request, with a checkpoint saved
+  int64_t step = 0;   ///< the last step done
 };
 
-/// Refuses an empty name, and a directory whose files a run would overwrite: a run that is not to
-/// be resumed, or a log or configuration without a checkpoint.
+/// Throws if the name is empty or if a run would overwrite files in the directory: a run without
+/// `resume`, or a log or config without a checkpoint.
 TRANSLUTION_API void check_run_directory(const std::string& directory, bool resume);
 
-/// Updates in one pass over the training data, and in the whole run.
+/// Steps in one epoch and in the whole run.
 TRANSLUTION_API int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options);
 TRANSLUTION_API int64_t total_steps(const DataSource& data, const TrainOptions& options);
 
-/// How far a run is.
+/// Progress of a run.
 struct RunState {
   int64_t step = 0;       ///< of the newest checkpoint; 0: there is none
   bool evaluated = true;  ///< false: the evaluation after that step was interrupted
 };
 TRANSLUTION_API RunState run_state(const std::string& directory);
 
-/// Opens the data of the run and fits the model to it: completes `options.model` and
-/// `options.data`. Refuses data that does not fit, and a step that takes more memory than there is.
+/// Opens the data of the run and completes `options.model` and `options.data` from it. Throws if
+/// the data does not fit the model, or if a step needs more memory than is available.
 TRANSLUTION_API DataSource open_run(RunOptions& options);
 
-/// Trains until the end of the run, or until `stop` is set: then a checkpoint is saved. `options`
-/// are those that open_run has completed, `data` is what it returned or the caller's own.
+/// Trains until the end of the run, or until `stop` is set; then saves a checkpoint. `options` must
+/// have been completed by open_run; `data` is its result or the caller's own.
 TRANSLUTION_API TrainResult train(const RunOptions& options, const DataSource& data,
                                   const std::atomic<bool>& stop);
 
-/// The same in one call, until the end of the run.
+/// Calls open_run and trains until the end of the run.
 TRANSLUTION_API TrainResult train(RunOptions options);
 
 }  // namespace translution

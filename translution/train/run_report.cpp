@@ -23,12 +23,12 @@ using namespace detail;
 
 namespace {
 
-constexpr uint64_t kSeed = 0;  // of the samples that are evaluated
+constexpr uint64_t kSeed = 0;  // selects the evaluated samples
 constexpr int64_t kSamples = 24, kBatch = 256, kMostEvaluated = 2000;
 
 // ------------------------------------------------------------------------------------ curves
 
-// Which metrics become curves; times and sizes do not.
+// The title of a metric's curves; null for metrics without one, as times and sizes.
 const char* title_of(const std::string& metric) {
   if (metric == "loss" || metric == "perplexity") return metric == "loss" ? "loss" : "perplexity";
   if (metric == "top1") return "top-1 %";
@@ -36,30 +36,30 @@ const char* title_of(const std::string& metric) {
   return nullptr;
 }
 
-void add_point(const Metrics& moment, const std::string& metric, double value, ReportRun& run) {
+void add_point(const Metrics& entry, const std::string& metric, double value, ReportRun& run) {
   const char* title = title_of(metric);
   if (title == nullptr) return;
   auto series = std::find_if(run.series.begin(), run.series.end(), [&](const ReportSeries& s) {
-    return s.metric == title && s.split == moment.split;
+    return s.metric == title && s.split == entry.split;
   });
   if (series == run.series.end()) {
-    run.series.push_back({title, moment.split, {}});
+    run.series.push_back({title, entry.split, {}});
     series = run.series.end() - 1;
   }
-  series->points.push_back({moment.step, moment.epoch, metric == "top1" ? 100 * value : value});
+  series->points.push_back({entry.step, entry.epoch, metric == "top1" ? 100 * value : value});
 }
 
 void add_curves(const std::vector<Metrics>& log, ReportRun& run) {
-  for (const auto& moment : log)
-    for (const auto& [name, value] : moment.values) add_point(moment, name, value, run);
+  for (const auto& entry : log)
+    for (const auto& [name, value] : entry.values) add_point(entry, name, value, run);
 }
 
 // The last evaluation on each set.
 void add_summary(const std::vector<Metrics>& log, ReportRun& run) {
   std::map<std::string, const Metrics*> last;
-  for (const auto& moment : log) last[moment.split] = &moment;
-  for (const auto& [split, moment] : last)
-    for (const auto& [name, value] : moment->values) {
+  for (const auto& entry : log) last[entry.split] = &entry;
+  for (const auto& [split, entry] : last)
+    for (const auto& [name, value] : entry->values) {
       if (name == "top1")
         run.summary.emplace_back("top-1 on " + split, fmt::format("{:.2f} %", 100 * value));
       else if (name == "perplexity")
@@ -76,7 +76,7 @@ void add_summary(const std::vector<Metrics>& log, ReportRun& run) {
 
 // ---------------------------------------------------------------------------------- pictures
 
-// One image of a batch [B,channels,rows,cols], stretched over its range; grey has one channel.
+// An image [channels,rows,cols] with its values stretched to 0..255; grey has one channel.
 RgbImage to_image(const torch::Tensor& pixels) {
   const auto low = pixels.min(), high = pixels.max();
   const auto bytes = ((pixels - low) / (high - low).clamp_min(1e-6) * 255)
@@ -96,7 +96,7 @@ void count_confusions(const torch::Tensor& predicted, const torch::Tensor& targe
     ++confusion.counts[target[s].item<int64_t>() * classes + predicted[s].item<int64_t>()];
 }
 
-// Every `stride`-th sample of the set, so that all classes are seen where it is sorted by class.
+// Takes every `stride`-th sample of the set: sets may be sorted by class.
 void add_samples(const Trained& trained, const LoadedBatch& loaded, const torch::Tensor& shares,
                  int64_t stride, ReportEvaluation& evaluation) {
   const auto& batch = loaded.batch;
@@ -109,7 +109,7 @@ void add_samples(const Trained& trained, const LoadedBatch& loaded, const torch:
   }
 }
 
-// What the class token, or else the patch in the middle, looks at in the first image.
+// The attention of the class token, or else of the middle patch, in the first image.
 void add_attention(Trained& trained, const Batch& batch, ReportEvaluation& evaluation) {
   const auto& model = trained.network->options();
   const auto grid = model.grid();
@@ -129,11 +129,10 @@ void add_attention(Trained& trained, const Batch& batch, ReportEvaluation& evalu
                                {row.data_ptr<double>(), row.data_ptr<double>() + patches}});
     }
   evaluation.attention.push_back(
-      {cls ? "What the class token looks at" : "What the middle patch looks at",
-       std::move(picture)});
+      {cls ? "Attention of the class token" : "Attention of the middle patch", std::move(picture)});
 }
 
-// Every sample is loaded once.
+// Loads every sample once.
 ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
   const auto limited = take_samples(set.dataset, kMostEvaluated, kSeed);
   const int64_t stride = std::max<int64_t>(1, limited->size() / kSamples);
@@ -151,7 +150,7 @@ ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
   return evaluation;
 }
 
-// The norms of the matrices of a table [slots, in, out], laid out over the offsets.
+// The norms of the matrices of a weight table [slots, in, out], arranged by offset.
 ReportNorms norms_of(const std::string& name, const torch::Tensor& table,
                      const OffsetTable& offsets, const std::vector<int64_t>& grid) {
   const auto norm =
@@ -202,7 +201,7 @@ void add_pictures(const std::string& directory, const RunReportOptions& options,
   add_norms(trained, run);
   if (trained.network->options().family != Family::vit) return;
   require_memory_to_evaluate(trained.network->options(), kBatch,
-                             "--curves-only leaves the model out");
+                             "use --curves-only, which does not load the model");
   for (const auto& set : source.evaluation) run.evaluations.push_back(describe_set(trained, set));
 }
 
@@ -221,9 +220,9 @@ ReportRun describe_run(const std::string& directory, const RunReportOptions& opt
 
 void write_run_report(const std::string& file, const std::vector<std::string>& directories,
                       const RunReportOptions& options) {
-  find_device(options.device);  // refused before the first run is read
+  find_device(options.device);  // throws before the first run is read
   ReportData data;
-  data.title = directories.size() == 1 ? "A run of translution" : "Runs of translution";
+  data.title = directories.size() == 1 ? "Translution run" : "Translution runs";
   for (const auto& directory : directories) data.runs.push_back(describe_run(directory, options));
   write_file_atomically(file, make_report(data));
 }

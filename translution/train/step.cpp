@@ -47,15 +47,15 @@ StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
 Batch random_batch(const ModelOptions& model, int64_t samples, const at::Generator& random) {
   const c10::optional<at::Generator> generator =
       random.defined() ? c10::make_optional(random) : c10::nullopt;
-  const auto whole = [&](int64_t most, at::IntArrayRef shape) {
-    return at::randint(most, shape, generator, torch::kLong);
+  const auto random_integers = [&](int64_t bound, at::IntArrayRef shape) {
+    return at::randint(bound, shape, generator, torch::kLong);
   };
   if (model.family == Family::gpt)
-    return {whole(model.vocabulary, {samples, model.length}),
-            whole(model.vocabulary, {samples, model.length})};
+    return {random_integers(model.vocabulary, {samples, model.length}),
+            random_integers(model.vocabulary, {samples, model.length})};
   return {at::randn({samples, model.channels, model.image_size[0], model.image_size[1]}, generator,
                     torch::kFloat),
-          whole(model.classes, {samples})};
+          random_integers(model.classes, {samples})};
 }
 
 }  // namespace translution

@@ -22,11 +22,11 @@ double wall_time() {
 }
 
 // --------------------------------------------------------------------------------- protobuf
-// A message is a row of fields: a key (field number, kind of value), then the value.
+// A message is a sequence of fields: a key (field number and type), then the value.
 
 enum Kind { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-// Seven bits per byte, lowest first; the top bit says that more follow.
+// Seven bits per byte, lowest first; the top bit is set if more bytes follow.
 std::string varint(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
@@ -35,7 +35,7 @@ std::string varint(uint64_t value) {
 
 std::string key(int field, Kind kind) { return varint(field << 3 | kind); }
 
-// Little-endian, as protobuf and TFRecord need it and as this machine keeps it.
+// Little-endian, as in protobuf and TFRecord and as in memory here.
 template <typename Value>
 std::string fixed(Value value) {
   std::string bytes(sizeof(value), '\0');
@@ -67,7 +67,7 @@ std::string summary(const std::vector<std::pair<std::string, double>>& values) {
 
 // ---------------------------------------------------------------------------------- records
 
-// TFRecord does not store the CRC itself, so that a CRC over data with CRCs stays meaningful.
+// TFRecord stores masked CRCs, since a CRC over data with embedded CRCs is unreliable.
 std::string masked_crc(std::string_view bytes) {
   const uint32_t crc = crc32c(bytes);
   return fixed<uint32_t>((crc >> 15 | crc << 17) + 0xa282ead8u);
@@ -110,11 +110,11 @@ std::vector<std::string> event_files(const std::string& directory) {
 std::string new_event_path(const std::string& directory) {
   char host[256] = "localhost";
   gethostname(host, sizeof(host) - 1);
-  const std::string start = directory + "/" + kEventFile;
+  const std::string prefix = directory + "/" + kEventFile;
   auto seconds = static_cast<int64_t>(wall_time());
   for (const auto& path : event_files(directory))
-    seconds = std::max<int64_t>(seconds, 1 + std::atoll(path.c_str() + start.size()));
-  return join(start, seconds, ".", host);
+    seconds = std::max<int64_t>(seconds, 1 + std::atoll(path.c_str() + prefix.size()));
+  return join(prefix, seconds, ".", host);
 }
 
 std::string event_file_head() {

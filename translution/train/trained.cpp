@@ -23,7 +23,7 @@ using namespace detail;
 
 namespace {
 
-// Nothing is allocated for a model that the tensors are not of, or that is too large.
+// Throws before it allocates anything if the tensors do not fit the model or it is too large.
 std::shared_ptr<Network> make_network(ModelOptions options, const NamedTensors& tensors,
                                       const std::string& path) {
   require_shapes(options, tensors, path);
@@ -40,21 +40,22 @@ std::shared_ptr<Network> make_network(ModelOptions options, const NamedTensors& 
 
 void check_data_of(const Trained& trained, const DataSource& source, const std::string& data) {
   const auto& model = trained.network->options();
-  const bool texts = model.family == Family::gpt && source.vocabulary > 0;
-  require(!texts || source.vocabulary == trained.vocabulary, "the tokens of ", data,
-          " are of a vocabulary of ", source.vocabulary, ", expected that of ", trained.path, ", ",
-          trained.vocabulary, "; name other data with --data");
-  const bool images = model.family == Family::vit && source.vocabulary == 0;
+  const bool is_text = model.family == Family::gpt && source.vocabulary > 0;
+  require(!is_text || source.vocabulary == trained.vocabulary, data, ": expected a vocabulary of ",
+          trained.vocabulary, " as in ", trained.path, ", got ", source.vocabulary,
+          "; choose other data with --data");
+  const bool is_images = model.family == Family::vit && source.vocabulary == 0;
   const auto difference = class_difference(trained.classes, source.classes);
-  require(!images || !trained.names_classes || difference.empty(), data,
+  require(!is_images || !trained.names_classes || difference.empty(), data,
           ": the classes are not those of ", trained.path, ": ", difference,
-          "; use the same class folders, or name other data with --data");
+          "; use the same class folders, or choose other data with --data");
   require_data_fits(model, source, data);
 }
 
-// A file of weights tells its model, but neither data nor the names of classes.
+// A file of weights stores its model's options, but neither data settings nor class names.
 Trained load_converted(const std::string& path, Precision precision) {
-  const auto model = load_described(path, "`translution convert` writes one that does", precision);
+  const auto model =
+      load_described(path, "`translution convert` writes a file with them", precision);
   const auto texts = model_texts(model.options);
   Trained trained{path, 0, {texts.begin(), texts.end()}, {}, nullptr};
   for (int64_t c = 0; model.options.family == Family::vit && c < model.options.classes; ++c)
@@ -65,7 +66,7 @@ Trained load_converted(const std::string& path, Precision precision) {
   return trained;
 }
 
-// Of the last training that wrote the checkpoint.
+// The precision of the training that wrote the checkpoint.
 Precision precision_in(const nlohmann::json& state) {
   const auto training = state.find("training");
   if (training == state.end()) return Precision::float32;
@@ -110,13 +111,13 @@ torch::Tensor load_picture(const ModelOptions& model, const std::string& file) {
     return input;
   }
   const auto image = read_image(file);
-  const auto small =
+  const auto resized =
       resample(image, {0, 0, static_cast<double>(image.rows), static_cast<double>(image.cols)},
                static_cast<int>(rows), static_cast<int>(cols), false);
   float* to = input.data_ptr<float>();
   for (int64_t p = 0; p < rows * cols; ++p)
-    to[p] = static_cast<float>(small.pixels[3 * p] + small.pixels[3 * p + 1] +
-                               small.pixels[3 * p + 2]) /
+    to[p] = static_cast<float>(resized.pixels[3 * p] + resized.pixels[3 * p + 1] +
+                               resized.pixels[3 * p + 2]) /
             (3 * 255);
   return input;
 }
