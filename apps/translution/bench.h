@@ -11,17 +11,17 @@ namespace translution::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// The options that all benchmarks have; --batch only those that say what it counts.
+/// The options that all benchmarks have, and --batch.
 class BenchFlags {
  public:
-  explicit BenchFlags(Command command, const char* batch_help = nullptr);
+  BenchFlags(Command command, bool has_batch);
 
   int threads() const;
   int64_t batch() const;
-  int64_t repeats() const;  ///< 0: as many as fit
+  int64_t repeats() const;  ///< 0: those that fit into the default time
   Precision precision() const;
   torch::Device device() const;
-  /// Prints the JSON if asked for, the text if not.
+  /// Prints the JSON with --json, otherwise the text.
   void show(const Json& json, const std::string& text) const;
 
  private:
@@ -31,38 +31,38 @@ class BenchFlags {
   bool json_ = false;
 };
 
-/// Beside a benchmark in bf16, between its repeats so that noise hits both alike: the machine's
-/// products of bfloat16, and the same work in float32.
+/// Measurements between the repeats of a benchmark in bf16, so that noise affects both alike: the
+/// machine's rate of bfloat16 products, and the same work in float32.
 struct Float32Turns {
   std::vector<double> bf16_gemm;     ///< GFLOP/s, one for each repeat
   std::vector<double> milliseconds;  ///< in float32
 };
 
-/// What a benchmark found, apart from its times.
+/// The results of a benchmark, apart from its times.
 struct Rates {
-  double flops = 0;           ///< done in the time below
-  double milliseconds = 0;    ///< the best
+  double flops = 0;           ///< of the best repeat
+  double milliseconds = 0;    ///< of the best repeat
   std::vector<double> sgemm;  ///< GFLOP/s, one for each repeat
   std::optional<double> peak_bytes;
-  Float32Turns float32 = {};  ///< in bf16
+  Float32Turns float32 = {};  ///< empty unless the benchmark is in bf16
 
   double gflops() const { return flops / milliseconds / 1e6; }
   double fraction_of_sgemm() const { return gflops() / highest(sgemm); }
-  /// Of the products in the precision measured.
+  /// gflops() as a fraction of the machine's rate in the precision measured.
   double fraction() const;
 };
 
-/// gflops, sgemm_gflops, fraction_of_sgemm, peak_bytes, and what describes the run.
+/// Adds gflops, sgemm_gflops, fraction_of_sgemm, peak_bytes, and a description of machine and call.
 void add_rates(const Rates& rates, const BenchFlags& flags, Json& json);
 
-/// precision, and in bf16: how it is multiplied, bf16_gemm_gflops, fraction_of_bf16 and
-/// speedup_over_float32.
+/// Adds device and precision; in bf16 also bf16_products (the instructions used),
+/// bf16_gemm_gflops, fraction_of_bf16, float32_ms and speedup_over_float32.
 void add_precision(const Rates& rates, const BenchFlags& flags, Json& json);
 
-/// "forward_ms" and "forward_ms_median", for `name` forward_ms.
+/// Adds the lowest and the median: "forward_ms" and "forward_ms_median" for `name` forward_ms.
 void add_times(const std::string& name, const std::vector<double>& samples, Json& json);
 
-/// Lines of text for what stands in the JSON: figure, number, unit, remark.
+/// Entries of the JSON as lines of text: figure, number, unit, remark.
 class BenchText {
  public:
   explicit BenchText(const Json& json) : json_(json) {}
@@ -70,9 +70,9 @@ class BenchText {
   void time(const char* label, const std::string& key);
   void number(const char* label, const char* key, const char* format, const char* unit = "",
               const std::string& remark = "");
-  /// What add_rates put there.
+  /// The entries of add_rates.
   void rates();
-  /// What add_precision put there.
+  /// The entries of add_precision.
   void precision();
   void memory(const char* above);
   std::string str() const { return table_.str(); }
@@ -82,10 +82,11 @@ class BenchText {
   Table table_{{{}, {"", Align::right}, {}, {}}};
 };
 
-/// Bytes with which float32 keeps every encoding of its layers for backward, which is its fastest.
+/// A workspace, in bytes, in which every layer saves all its encodings for backward: the fastest
+/// setting of float32.
 constexpr int64_t kUnlimitedWorkspace = int64_t{1} << 60;
 
-/// The line below a title: how bfloat16 is multiplied. Empty in float32.
+/// The line below a title: the instructions for bfloat16 products. Empty in float32.
 std::string precision_line(Precision precision);
 
 /// "1 thread", "2 threads".

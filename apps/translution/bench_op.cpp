@@ -17,30 +17,39 @@ using namespace detail;
 
 namespace {
 
-// Both implementations round, in another order; more than this is a mistake in one of them.
-// Where operands are rounded to 8 bits, another order may round a whole encoding the other way.
+// The implementations round in different orders. A larger difference is a mistake in one of them.
+// In bf16, where operands are rounded to 8 bits, the order may change the rounding of an encoding.
 constexpr double kMaxError = 1e-3, kMaxBf16Error = 2e-2;
 constexpr int64_t kMaxWidth = 1 << 20;
 
 constexpr const char* kBenchOpExamples =
-    "Times the layer with its projections, forward and backward (gradients of the input and of "
-    "all\n"
-    "weights), after comparing it with the portable implementation. Figures:\n"
-    "  forward, backward    the best of all repeats, and the median\n"
-    "  products             FLOPs of the matrix products really done, in the best repeat\n"
-    "  SGEMM                every thread multiplies 1024x1024 floats, between any two repeats. "
-    "The\n"
-    "                       best counts, as for the layer: both say what the machine can do when\n"
-    "                       nothing else runs. A median far below tells that something did\n"
-    "  fraction useful      of the products in that precision, with three times the forward's "
-    "FLOPs\n"
-    "                       for the work: what is computed a second time counts as lost\n"
-    "  bfloat16 products    with --precision bf16: every thread multiplies 448 rows by packed\n"
-    "                       192x192 matrices, between any two repeats\n"
-    "  speed-up             with --precision bf16: over float32, which runs in turns with it and\n"
-    "                       keeps all encodings for backward\n"
+    "Measures the layer with its projections, forward and backward (gradients of the input and of\n"
+    "all weights), after a comparison with the portable implementation. Figures:\n"
+    "  forward, backward    time of the best repeat, and the median\n"
+    "  products             FLOPs of the matrix products done, over the time of the best repeat\n"
+    "  SGEMM                rate of the machine: every thread multiplies 1024x1024 floats, "
+    "between\n"
+    "                       any two repeats. The best counts, as for the layer: both show the "
+    "idle\n"
+    "                       machine. A median far below the best shows that it was busy\n"
+    "  fraction of SGEMM    products over SGEMM\n"
+    "  fraction useful      three times the FLOPs of forward, over the same time, as a fraction "
+    "of\n"
+    "                       the machine's rate in that precision; recomputation counts as lost\n"
     "  peak memory          of one pass, above weights and gradients\n"
-    "  weight bandwidth     weights read in each direction and gradients written, over the time\n"
+    "  weight bandwidth     bytes of weights read in each direction and of gradients written, "
+    "over\n"
+    "                       the time\n"
+    "  largest error        largest difference from the portable implementation, relative to the\n"
+    "                       largest value\n"
+    "With --precision bf16 also:\n"
+    "  bfloat16 products    rate of the machine: every thread multiplies 448 rows by packed "
+    "192x192\n"
+    "                       matrices, between any two repeats\n"
+    "  fraction of these    products over bfloat16 products\n"
+    "  speed-up             over float32, which runs in turns with bf16 and saves all encodings "
+    "for\n"
+    "                       backward\n"
     "\n"
     "Examples:\n"
     "  translution bench op --method translution --grid 7x7 --cls --dim 192 --heads 3 --batch 64\n"
@@ -48,16 +57,17 @@ constexpr const char* kBenchOpExamples =
     "  translution bench op --method rotary --threads 1 --repeats 20 --json";
 
 struct OpFlags {
-  explicit OpFlags(Command command) : position(command), bench(command, "samples of the input") {
+  explicit OpFlags(Command command) : position(command), bench(command, /*has_batch=*/true) {
     const auto number = [&](const char* name, const std::string& help) {
       return command.option(name, "N", help, "Layer");
     };
-    grid = command.option("--grid", "NxN", "grid of tokens: 160, 7x7 or 4x7x7 (7x7)", "Layer");
+    grid =
+        command.option("--grid", "NxN", "grid of tokens, as in 160, 7x7 or 4x7x7 (7x7)", "Layer");
     dim = number("--dim", "channels of input and output (192)");
     heads = number("--heads", "attention heads (3)");
     dim_head = number("--dim-head", "channels per head (64)");
-    command.flag("--cls", cls, "class token in front", "Layer");
-    command.flag("--causal", causal, "no attention to later tokens", "Layer");
+    command.flag("--cls", cls, "add a class token in front", "Layer");
+    command.flag("--causal", causal, "mask attention to later tokens", "Layer");
   }
 
   AttentionOptions layer() const {
@@ -93,7 +103,7 @@ struct Case {
     for (auto& leaf : leaves) leaf.mutable_grad() = torch::Tensor();
   }
 
-  // From the next pass on.
+  // Takes effect in the next pass.
   void compute_in(Precision precision, int64_t workspace) {
     layer->options.precision(precision).workspace(workspace);
   }
@@ -124,7 +134,8 @@ double error(const torch::Tensor& a, const torch::Tensor& b) {
   return difference == 0 ? 0 : difference / largest(b);
 }
 
-// Of the fused kernels against the portable path.
+// Returns the largest error of the fused kernels against the portable implementation; throws if it
+// is too large.
 double compare_implementations(Case& test) {
   const auto ours = test.results();
   const auto implementation = runtime().implementation();
@@ -153,12 +164,11 @@ struct Timing {
   double forward_gemm = 0, backward_gemm = 0;  // FLOPs of our kernels in one pass
 
   bool ours() const { return forward_gemm > 0; }
-  // The share of forward's products that backward does again, beside the two for each that it
-  // needs.
+  // The share of forward's products that backward recomputes, beside its own two for each.
   double recomputed() const { return ours() ? backward_gemm / forward_gemm - 2 : 0; }
 };
 
-// The same passes in float32, and the machine's products of bfloat16.
+// Measures the same passes in float32, and the machine's rate of bfloat16 products.
 void take_float32_turn(Case& test, ProductRate& products, Float32Turns& turns) {
   turns.bf16_gemm.push_back(products.gflops());
   const auto options = test.layer->options;
@@ -196,13 +206,13 @@ Timing time_passes(Case& test, int64_t repeats, int threads) {
   return timing;
 }
 
-// What our kernels counted; no less than what is needed, where LibTorch did some of it.
-double real_flops(const Timing& timing, double useful) {
+// FLOPs that our kernels counted, but at least the useful ones: LibTorch may have done some.
+double executed_flops(const Timing& timing, double useful) {
   return std::max(timing.forward_gemm + timing.backward_gemm, useful);
 }
 
-// Forward and backward read every weight and backward writes its gradient, in float32; what is
-// encoded again reads its table once more.
+// Forward and backward read every weight, and backward writes its gradient in float32. An encoding
+// that is recomputed reads its table once more.
 double weight_bytes(const Timing& timing, const AttentionOptions& layer) {
   const auto width = static_cast<double>(layer.heads() * layer.dim_head());
   const double written = sizeof(float);
@@ -222,7 +232,7 @@ Json measure_layer(const AttentionOptions& layer, const BenchFlags& flags) {
   const auto peak = peak_bytes([&] { test.results(); });
   const auto timing = time_passes(test, flags.repeats(), flags.threads());
   const double useful = 3 * attention_flops(layer) * static_cast<double>(flags.batch());
-  const Rates rates{real_flops(timing, useful), lowest(timing.total), timing.sgemm, peak,
+  const Rates rates{executed_flops(timing, useful), lowest(timing.total), timing.sgemm, peak,
                     timing.float32};
   Json json = {{"method", name_of(kMethods, layer.position().method)}};
   add_times("forward_ms", timing.forward, json);
@@ -231,7 +241,7 @@ Json measure_layer(const AttentionOptions& layer, const BenchFlags& flags) {
   json["fraction_useful"] = rates.fraction() * useful / rates.flops;
   json["max_error"] = max_error;
   json["weight_bandwidth_gbs"] = weight_bytes(timing, layer) / rates.milliseconds / 1e6;
-  // Where LibTorch computes the pairs, only the projections are ours.
+  // If LibTorch computes the pairs, only the projections are counted by our kernels.
   const bool pairs_by_kernels =
       timing.forward_gemm > useful / 6 && layer.position().method != Method::convolution;
   json["implementation"] = pairs_by_kernels ? "fused" : "portable";
@@ -250,7 +260,7 @@ std::string title(const AttentionOptions& layer, const BenchFlags& flags) {
 
 std::string recomputed_remark(const Json& json) {
   const double percent = 100 * json["recomputed"].get<double>();
-  return percent < 1 ? "" : fmt::format("{:.0f} % of forward is done again", percent);
+  return percent < 1 ? "" : fmt::format("{:.0f} % of forward is recomputed", percent);
 }
 
 std::string layer_text(const Json& json) {
@@ -265,7 +275,8 @@ std::string layer_text(const Json& json) {
   return text.str();
 }
 
-// Weights and the gradients of both implementations; input, output and what lies between; maps.
+// Weights and the gradients of both implementations; input, output and intermediate features;
+// attention maps.
 double bytes_of(const AttentionOptions& layer, int64_t batch) {
   double weights = 0;
   for (const auto& spec : attention_parameters(layer)) weights += static_cast<double>(spec.count());
@@ -274,11 +285,11 @@ double bytes_of(const AttentionOptions& layer, int64_t batch) {
   const auto heads = static_cast<double>(layer.heads());
   const double per_token = 4 * static_cast<double>(layer.dim()) +
                            4 * heads * static_cast<double>(layer.dim_head()) + heads * tokens;
-  // In bf16 beside it: float32, which keeps two encodings of every pair.
-  const double kept = layer.precision() == Precision::bf16
-                          ? 2 * tokens * heads * static_cast<double>(layer.dim_head())
-                          : 0;
-  return sizeof(float) * (3 * weights + static_cast<double>(batch) * tokens * (per_token + kept));
+  // Beside bf16 runs float32, which saves two encodings of every pair.
+  const double saved = layer.precision() == Precision::bf16
+                           ? 2 * tokens * heads * static_cast<double>(layer.dim_head())
+                           : 0;
+  return sizeof(float) * (3 * weights + static_cast<double>(batch) * tokens * (per_token + saved));
 }
 
 void run_op(const OpFlags& flags) {
@@ -293,7 +304,7 @@ void run_op(const OpFlags& flags) {
 }  // namespace
 
 void add_bench_op(Command bench) {
-  auto command = bench.add_command("op", "One attention layer, forward and backward");
+  auto command = bench.add_command("op", "Measure an attention layer, forward and backward");
   const auto flags = std::make_shared<OpFlags>(command);
   command.footer(kBenchOpExamples);
   command.run([flags] { run_op(*flags); });

@@ -17,17 +17,26 @@ namespace {
 constexpr double kClip = 1.0;
 
 constexpr const char* kBenchStepExamples =
-    "A step is what training repeats: forward, cross entropy, backward, and AdamW with gradients\n"
-    "clipped to norm 1, on one batch of random data. Figures:\n"
-    "  step                 the best of all repeats, and the median\n"
-    "  products             the FLOPs that `translution info` counts, in the best time\n"
-    "  SGEMM                every thread multiplies 1024x1024 floats, between any two steps; the\n"
-    "                       best counts, as for the step\n"
+    "A step is forward, cross entropy, backward, and AdamW with gradients clipped to norm 1, on "
+    "one\n"
+    "batch of random data. Figures:\n"
+    "  step                 time of the best repeat, and the median\n"
+    "  speed                samples per second in the best repeat\n"
+    "  products             the FLOPs that `translution info` counts, over the time of the best\n"
+    "                       repeat\n"
+    "  SGEMM                rate of the machine: every thread multiplies 1024x1024 floats, "
+    "between\n"
+    "                       any two steps; the best counts, as for the step\n"
+    "  fraction of SGEMM    products over SGEMM\n"
     "  peak memory          of one step, above weights, gradients and moments\n"
-    "  bfloat16 products    with --precision bf16: every thread multiplies 448 rows by packed\n"
-    "                       192x192 matrices, between any two steps\n"
-    "  speed-up             with --precision bf16: over float32, whose steps run in turns with\n"
-    "                       these, and whose layers keep all encodings for backward if they fit\n"
+    "With --precision bf16 also:\n"
+    "  bfloat16 products    rate of the machine: every thread multiplies 448 rows by packed "
+    "192x192\n"
+    "                       matrices, between any two steps\n"
+    "  fraction of these    products over bfloat16 products\n"
+    "  speed-up             over float32, whose steps run in turns with these, and whose layers "
+    "save\n"
+    "                       all encodings for backward if they fit into memory\n"
     "\n"
     "Examples:\n"
     "  translution bench step --model vit-a/12 --method translution --image-size 84 --channels 1 "
@@ -36,13 +45,15 @@ constexpr const char* kBenchStepExamples =
     "  translution bench step --model gpt-a-160 --method alpha_translution --batch 8 --json";
 
 struct StepFlags {
-  explicit StepFlags(Command command) : model(command), bench(command, "samples of a step") {}
+  explicit StepFlags(Command command) : model(command), bench(command, /*has_batch=*/true) {
+    command.require_one_of({model.model()});
+  }
 
   ModelFlags model;
   BenchFlags bench;
 };
 
-// A model and its optimizer before a batch of random data.
+// A model, its optimizer and a batch of random data.
 class BenchTask {
  public:
   BenchTask(const ModelOptions& model, const BenchFlags& flags)
@@ -75,26 +86,28 @@ ModelOptions in_float32(ModelOptions model) {
   return model;
 }
 
-// Of both models.
+// Memory of the step; in bf16, of the step in float32 beside it, too.
 double bytes_of(const ModelOptions& model, int64_t batch) {
   const double bytes = model_cost(model, batch).training_bytes;
   if (model.precision == Precision::float32) return bytes;
   return bytes + model_cost(in_float32(model), batch).training_bytes;
 }
 
-// In float32, keeping all if memory allows two encodings of every pair in every layer.
+// The model in float32. It saves all encodings if two for every pair in every layer fit into
+// memory.
 ModelOptions fastest_in_float32(const ModelOptions& model, int64_t batch) {
   const auto& a = model.architecture;
   const auto tokens = static_cast<double>(model.tokens());
-  const double kept = 2.0 * sizeof(float) * static_cast<double>(batch) * tokens * tokens *
-                      static_cast<double>(a.heads * a.dim_head * a.depth);
-  const bool fits = bytes_of(model, batch) + kept <= static_cast<double>(usable_bytes());
+  const double saved = 2.0 * sizeof(float) * static_cast<double>(batch) * tokens * tokens *
+                       static_cast<double>(a.heads * a.dim_head * a.depth);
+  const bool fits = bytes_of(model, batch) + saved <= static_cast<double>(usable_bytes());
   auto options = in_float32(model);
   if (fits) options.workspace = kUnlimitedWorkspace;
   return options;
 }
 
-// The model in float32, and the machine's products of bfloat16, in turns with the model in bf16.
+// Steps in float32 and measurements of the machine's bfloat16 products, in turns with steps in
+// bf16.
 class Float32Steps {
  public:
   Float32Steps(const ModelOptions& bf16, const BenchFlags& flags)
@@ -166,7 +179,7 @@ void run_step(const StepFlags& flags) {
 }  // namespace
 
 void add_bench_step(Command bench) {
-  auto command = bench.add_command("step", "One step of training a model");
+  auto command = bench.add_command("step", "Measure a training step of a model");
   const auto flags = std::make_shared<StepFlags>(command);
   command.footer(kBenchStepExamples);
   command.run([flags] { run_step(*flags); });

@@ -14,7 +14,7 @@
 namespace translution::cli {
 namespace {
 
-constexpr int64_t kBatch = 64;
+constexpr int64_t kBatch = 64;  // as in docs/kernels.md
 constexpr int64_t kMaxBatch = 1 << 20, kMaxThreads = 1024, kMaxRepeats = 1000000;
 
 constexpr const char* kBenchExamples =
@@ -27,14 +27,14 @@ constexpr const char* kBenchExamples =
 
 }  // namespace
 
-BenchFlags::BenchFlags(Command command, const char* batch_help)
+BenchFlags::BenchFlags(Command command, bool has_batch)
     : threads_(command.option("--threads", "N", "worker threads (all available cores)")),
       repeats_(command.option("--repeats", "N",
-                              "number of repeats (as many as fit into 3 seconds, at least 5)")),
+                              "number of repeats (those that fit into 3 seconds, at least 5)")),
       precision_(command, "float32"),
       device_(command) {
-  if (batch_help != nullptr)
-    batch_ = command.option("--batch", "N", fmt::format("{} ({})", batch_help, kBatch));
+  if (has_batch)
+    batch_ = command.option("--batch", "N", fmt::format("samples per batch ({})", kBatch));
   command.flag("--json", json_, "print JSON");
 }
 
@@ -135,7 +135,8 @@ std::string counted(int64_t count, const char* noun) {
 }
 
 void add_bench(Command program) {
-  auto command = program.add_command("bench", "How fast: a layer, a step of training, or text");
+  auto command = program.add_command(
+      "bench", "Measure the speed of a layer, a training step or text generation");
   command.takes_a_command();
   command.footer(kBenchExamples);
   add_bench_op(command);

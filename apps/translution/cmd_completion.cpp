@@ -20,7 +20,7 @@ constexpr const char* kCompletionExamples =
 enum class Shell { bash, zsh };
 constexpr Named<Shell> kShells[] = {{Shell::bash, "bash", ""}, {Shell::zsh, "zsh", ""}};
 
-// What may follow a command: the commands below it, and its options.
+// The words that may follow a command: its subcommands and options.
 std::string choices_of(const CLI::App& app) {
   std::string choices;
   for (const auto* command : app.get_subcommands({})) choices += command->get_name() + " ";
@@ -35,10 +35,13 @@ std::string spaced(const std::vector<std::string>& names) {
   return words;
 }
 
-// What may follow an option: the choices that its help shows, as in "on|off". Empty: files.
+// The words that may follow an option: the choices of its placeholder, as in "on|off". Empty:
+// files.
 std::string choices_of(const CLI::Option& option) {
   const std::string name = option.get_lnames().front();
   if (name == "method" || name == "rest") return spaced(names_of(kMethods));
+  if (name == "from") return "translution authors gpt2 timm";
+  if (name == "to") return "translution authors";
   if (name == "model") return spaced(model_names());
   std::string choices = option.get_type_name();
   const bool words =
@@ -48,8 +51,8 @@ std::string choices_of(const CLI::Option& option) {
   return choices;
 }
 
-// Patterns of a shell's case for what was typed, and what may follow: of each option, wherever it
-// stands last, and of each command, after those below it.
+// The cases of a shell's `case` over the words typed so far, with the words that may follow: one
+// for each option as the last word, then one for each command, subcommands before their parents.
 std::string cases_of(const CLI::App& program) {
   std::map<std::string, std::string> options;
   std::string commands;
@@ -86,7 +89,7 @@ compadd -- ${{=choices}} || _files
 }  // namespace
 
 void add_completion(Command program) {
-  auto command = program.add_command("completion", "Completion for a shell, as a script");
+  auto command = program.add_command("completion", "Print a completion script for a shell");
   const auto shell = std::make_shared<std::string>();
   command.argument("SHELL", *shell, "bash or zsh");
   command.footer(kCompletionExamples);

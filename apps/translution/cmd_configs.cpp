@@ -13,7 +13,8 @@ namespace translution::cli {
 namespace {
 
 constexpr const char* kConfigsExamples =
-    "The paper states little more than batch sizes; lengths and learning rates are ours.\n"
+    "Writes DIR/TABLE/NN-MODEL-METHOD.toml for `translution train --config`. The paper states\n"
+    "little more than batch sizes; the lengths of training and the learning rates are ours.\n"
     "\n"
     "Examples:\n"
     "  translution configs configs\n"
@@ -53,10 +54,10 @@ void write_table(const PaperTable& table, const std::string& directory) {
 }  // namespace
 
 void add_configs(Command program) {
-  auto command =
-      program.add_command("configs", "A configuration file for each row of the paper's tables");
+  auto command = program.add_command(
+      "configs", "Write a configuration file for each row of the paper's tables");
   const auto directory = std::make_shared<std::string>();
-  command.argument("DIR", *directory, "directory to write");
+  command.argument("DIR", *directory, "directory to write, created if missing");
   command.footer(kConfigsExamples);
   command.run([directory] {
     for (const auto& name : paper_table_names())

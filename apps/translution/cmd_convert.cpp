@@ -15,10 +15,13 @@ using namespace detail;
 namespace {
 
 constexpr const char* kConvertExamples =
-    "Files are safetensors; a .pt is read by `python -m translution.convert`. The authors'\n"
-    "weights need the model named, best by their name: lor_qkv_tiny/56, or lor_kv_tiny-256 for\n"
-    "text. GPT-2 and timm's models tell their sizes themselves. A converted file knows its model:\n"
-    "eval, predict and generate take it in place of a run.\n"
+    "At least one of --from and --to names a format other than translution. All files are\n"
+    "safetensors; `python -m translution.convert` also reads .pt files.\n"
+    "\n"
+    "--from authors needs --model, preferably with the authors' name: lor_qkv_tiny/56, or\n"
+    "lor_kv_tiny-256 for text. The sizes of GPT-2 and of timm's models are read from IN.\n"
+    "A converted file stores the options of its model. eval, predict and generate accept it as "
+    "RUN.\n"
     "\n"
     "Examples:\n"
     "  translution convert theirs.safetensors ours.safetensors --from authors \\\n"
@@ -29,11 +32,15 @@ constexpr const char* kConvertExamples =
 
 struct ConvertFlags {
   explicit ConvertFlags(Command command) : settings(command) {
-    command.argument("IN", in, "weights to read");
+    command.argument("IN", in, "safetensors file to read");
     command.argument("OUT", out, "safetensors file to write");
-    settings.add("from", choices_text(kWeightFormats), "format of IN (translution)", "Formats");
-    settings.add("to", "translution|authors", "format of OUT (translution)", "Formats");
-    add_model_flags(settings);
+    const auto from =
+        settings.add("from", "FORMAT",
+                     "format of IN: translution, authors, gpt2 or timm (translution)", "Formats");
+    const auto to = settings.add("to", "FORMAT",
+                                 "format of OUT: translution or authors (translution)", "Formats");
+    command.require_one_of({from, to});
+    add_model_flags(settings, "the model that IN stores");
   }
 
   SettingFlags settings;
@@ -42,7 +49,7 @@ struct ConvertFlags {
 
 using Texts = std::map<std::string, std::string>;
 
-// What stands behind --from or --to, taken out of the settings of the model.
+// The value of --from or --to, which is removed from `given`: the rest are settings of the model.
 WeightFormat take_format(Texts& given, const char* name) {
   const auto found = given.find(name);
   if (found == given.end()) return WeightFormat::translution;
@@ -65,7 +72,7 @@ void run_convert(const ConvertFlags& flags) {
   require(to == WeightFormat::translution || to == WeightFormat::authors,
           "--to: expected translution or authors, got ", name_of(kWeightFormats, to));
   require(from != to, "--from and --to are both ", name_of(kWeightFormats, to),
-          "; say which of IN and OUT is not: --from authors, --to authors");
+          "; expected another format for IN or OUT, as in --from authors or --to authors");
   const auto model = read_in(flags.in, from, settings);
   if (to == WeightFormat::authors)
     save_safetensors(flags.out, in_authors_format(model, settings["model"], flags.in));
@@ -79,7 +86,7 @@ void run_convert(const ConvertFlags& flags) {
 }  // namespace
 
 void add_convert(Command program) {
-  auto command = program.add_command("convert", "Weights from and to other code");
+  auto command = program.add_command("convert", "Convert weights from and to other formats");
   const auto flags = std::make_shared<ConvertFlags>(command);
   command.footer(kConvertExamples);
   command.run([flags] { run_convert(*flags); });

@@ -23,11 +23,10 @@ constexpr const char* kDataExamples =
     "  translution data text --help";
 
 constexpr const char* kDataTextExamples =
-    "The files, one behind the other, become one text. Its last share, from the start of a line "
-    "on,\n"
-    "is for validation. DIR then holds what nanoGPT reads and writes, train.bin and val.bin with "
-    "16\n"
-    "bits per token, and beside them meta.json and a copy of the tokenizer's files.\n"
+    "Concatenates the files and splits the text at the start of a line: the first part is for\n"
+    "training, the last for validation. Writes train.bin and val.bin with 16 bits per token, as\n"
+    "nanoGPT does, meta.json, and a copy of the tokenizer's files. `translution train --data\n"
+    "tokens:DIR` reads them.\n"
     "\n"
     "Examples:\n"
     "  translution data text book.txt --out tokens\n"
@@ -41,13 +40,14 @@ constexpr double kValShare = 0.1;
 
 struct TextFlags {
   explicit TextFlags(Command command) {
-    command.argument("FILE", files, "plain text, as many files as you like", /*required=*/false);
-    out = command.option("--out", "DIR", "directory of the tokens; created if missing");
+    command.argument("FILE", files, "plain text");
+    out = command.option("--out", "DIR", "directory of the tokens, created if missing");
+    command.require_one_of({out});
     tokenizer =
         command.option("--tokenizer", "bytes|gpt2",
-                       "a token per byte, or GPT-2's byte pairs (gpt2 with --bpe, else bytes)");
+                       "one token per byte, or GPT-2's byte pairs (gpt2 with --bpe, else bytes)");
     bpe = command.option("--bpe", "DIR",
-                         "directory of GPT-2's vocabulary, from scripts/fetch-gpt2-bpe");
+                         "directory of GPT-2's vocabulary, from scripts/fetch-gpt2-bpe (none)");
     val_share = command.option("--val-share", "X",
                                fmt::format("share of the text for validation ({})", kValShare));
   }
@@ -91,8 +91,8 @@ std::string read_all(const std::vector<std::string>& paths) {
   return text;
 }
 
-// The start of the line next behind the mark, or else of the last line. In a text of one line: the
-// first character behind the mark.
+// The start of the first line after the mark, or else of the last line. In a text of one line: the
+// first character after the mark.
 size_t split_point(std::string_view text, double val_share) {
   const auto mark = static_cast<size_t>(static_cast<double>(text.size()) * (1 - val_share));
   const size_t next = text.find('\n', mark);
@@ -124,22 +124,20 @@ std::string table_of(const std::vector<Part>& parts) {
 }
 
 void run_text(const TextFlags& flags) {
-  require(!flags.files.empty(), "FILE is missing; expected one or more files of plain text");
-  require(flags.out.given(), "--out is missing; expected a directory for the tokens");
   const double share = chosen_share(flags.val_share);
   const std::string out = directory(flags.out);
   const Tokenizer tokenizer = chosen_tokenizer(flags);
 
-  const std::string whole = read_all(flags.files);
+  const std::string all = read_all(flags.files);
   const auto start = std::chrono::steady_clock::now();
-  const std::string_view text = whole;
+  const std::string_view text = all;
   const size_t point = split_point(text, share);
   std::vector<Part> parts = {{"train.bin", text.substr(0, point), {}},
                              {"val.bin", text.substr(point), {}}};
   for (auto& part : parts) part.tokens = tokenizer.encode(part.text);
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   require(point > 0 && point < text.size(), "the text of ", text.size(),
-          " bytes is too short to be split; expected at least one character on either side");
+          " bytes is too short to be split; expected at least one character in each part");
   write_token_directory(out, tokenizer, directory(flags.bpe), parts[0].tokens, parts[1].tokens);
 
   fmt::print("{}: {} file{}, tokenizer {} ({} tokens), {:.2f} s, {:.1f} MB/s\n\n{}", out,
@@ -149,7 +147,7 @@ void run_text(const TextFlags& flags) {
 }
 
 void add_data_text(Command data) {
-  auto command = data.add_command("text", "Tokens for a GPT from plain text");
+  auto command = data.add_command("text", "Tokenize plain text for a GPT");
   const auto flags = std::make_shared<TextFlags>(command);
   command.footer(kDataTextExamples);
   command.run([flags] { run_text(*flags); });

@@ -25,7 +25,8 @@ namespace {
 
 constexpr int64_t kBatch = 256;
 constexpr const char* kEvalExamples =
-    "The data are those of the run unless other data are named.\n"
+    "Prints loss and accuracy (images) or perplexity (text) on every evaluation set. The data are\n"
+    "those of the run unless --data names others.\n"
     "\n"
     "Examples:\n"
     "  translution eval runs/alpha\n"
@@ -36,9 +37,10 @@ struct EvalFlags {
   explicit EvalFlags(Command command)
       : settings(command), precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
-    settings.add(
-        settings_named(data_settings(), {"data", "canvas", "eval-on", "eval-limit", "max-broken"}));
-    settings.add("batch", "N", "samples per batch (256)", "Options");
+    settings.add(with_default(
+        "the run's", settings_named(data_settings(),
+                                    {"data", "canvas", "eval-on", "eval-limit", "max-broken"})));
+    settings.add("batch", "N", fmt::format("samples per batch ({})", kBatch), "Options");
     command.flag("--json", json, "print JSON");
   }
 
@@ -97,7 +99,7 @@ void run_eval(const EvalFlags& flags) {
 }  // namespace
 
 void add_eval(Command program) {
-  auto command = program.add_command("eval", "How well a trained model does");
+  auto command = program.add_command("eval", "Evaluate a trained model");
   const auto flags = std::make_shared<EvalFlags>(command);
   command.footer(kEvalExamples);
   command.run([flags] { run_eval(*flags); });

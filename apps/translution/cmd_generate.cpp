@@ -15,8 +15,10 @@ using namespace detail;
 
 namespace {
 
+constexpr int64_t kTokens = 200;
 constexpr const char* kGenerateExamples =
-    "The text appears as it is made. The tokenizer is that of the data the model was trained on.\n"
+    "Prints the prompt and the new text, token by token. The tokenizer is that of the data the\n"
+    "model was trained on, unless --data names other data.\n"
     "\n"
     "Examples:\n"
     "  translution generate runs/shakespeare --prompt 'ROMEO:' --tokens 200\n"
@@ -29,10 +31,11 @@ const Settings<SamplingOptions>& sampling_settings() {
   static const Settings<SamplingOptions> groups = {
       {"Sampling",
        {F("temperature", &O::temperature, real(0, 1e3),
-          "0 always takes the likeliest token; lower is safer, higher more varied"),
-        F("top-k", &O::top_k, whole(0, 1 << 30), "sample from the N likeliest tokens; 0: from all"),
+          "sampling temperature: lower is safer, higher more varied; 0: always the likeliest "
+          "token"),
+        F("top-k", &O::top_k, whole(0, 1 << 30), "number of likeliest tokens sampled from; 0: all"),
         F("top-p", &O::top_p, real(0, 1),
-          "sample from the likeliest tokens that reach this probability together"),
+          "total probability of the likeliest tokens sampled from; 1: all"),
         F("seed", &O::seed, whole<uint64_t>(0, std::numeric_limits<int64_t>::max()),
           "seed of the random numbers")}}};
   return groups;
@@ -42,9 +45,10 @@ struct GenerateFlags {
   explicit GenerateFlags(Command command)
       : settings(command), precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
-    settings.add("prompt", "TEXT", "start of the text (a line feed)", "Text");
-    settings.add("data", "tokens:DIR", "data whose tokenizer is used (the run's)", "Text");
-    settings.add("tokens", "N", "length of the new text in tokens (200)", "Text");
+    settings.add("prompt", "TEXT", "beginning of the text (a line feed)", "Text");
+    settings.add("data", "tokens:DIR", "data with the tokenizer to use (the run's)", "Text");
+    settings.add("tokens", "N", fmt::format("length of the new text in tokens ({})", kTokens),
+                 "Text");
     settings.add(sampling_settings());
   }
 
@@ -54,20 +58,22 @@ struct GenerateFlags {
   std::string path;
 };
 
-// Tokens may end inside of a character: prints what is whole, and keeps the rest.
+// A token may end inside a UTF-8 character. Prints complete characters only, and holds the rest
+// back until the next token.
 class Stream {
  public:
   void write(const std::string& bytes) {
     waiting_ += bytes;
-    size_t whole = waiting_.size();
-    while (whole > 0 && waiting_.size() - whole < 4 && is_continued(whole - 1)) --whole;
-    if (whole > 0 && starts_character(whole - 1)) --whole;
-    print(waiting_.size() - whole >= 4 ? waiting_.size() : whole);
+    size_t complete = waiting_.size();
+    while (complete > 0 && waiting_.size() - complete < 4 && is_continuation(complete - 1))
+      --complete;
+    if (complete > 0 && starts_character(complete - 1)) --complete;
+    print(waiting_.size() - complete >= 4 ? waiting_.size() : complete);
   }
   void finish() { print(waiting_.size()); }
 
  private:
-  bool is_continued(size_t at) const { return (waiting_[at] & 0xC0) == 0x80; }
+  bool is_continuation(size_t at) const { return (waiting_[at] & 0xC0) == 0x80; }
   bool starts_character(size_t at) const { return (waiting_[at] & 0xC0) == 0xC0; }
   void print(size_t count) {
     std::fwrite(waiting_.data(), 1, count, stdout);
@@ -81,11 +87,11 @@ class Stream {
 std::string data_of(const Trained& trained, const std::map<std::string, std::string>& given) {
   for (const auto* settings : {&given, &trained.config})
     if (const auto found = settings->find("data"); found != settings->end()) return found->second;
-  throw std::invalid_argument(
-      join(trained.path, " knows no data; name some with its tokenizer: --data tokens:DIR"));
+  throw std::invalid_argument(join(
+      trained.path, " does not name its data; name data with its tokenizer: --data tokens:DIR"));
 }
 
-// With another vocabulary than the model's, text would become the tokens of other words.
+// Refuses a tokenizer whose vocabulary is not the model's: the tokens would stand for other words.
 Tokenizer tokenizer_of(const Trained& trained, const std::map<std::string, std::string>& given) {
   const auto data = data_of(trained, given);
   const size_t colon = data.find(':');
@@ -105,7 +111,7 @@ void run_generate(const GenerateFlags& flags) {
   set_all(sampling_settings(), given, sampling, "--");
   const auto count = given.find("tokens");
   const int64_t tokens =
-      count == given.end() ? 200 : SettingValue{"--tokens", count->second}.number(1, 1 << 30);
+      count == given.end() ? kTokens : SettingValue{"--tokens", count->second}.number(1, 1 << 30);
   const auto device = find_device(flags.device.read());
   auto trained = load_trained(flags.path, flags.precision.read());
   trained.network->to(device);
@@ -128,7 +134,7 @@ void run_generate(const GenerateFlags& flags) {
 }  // namespace
 
 void add_generate(Command program) {
-  auto command = program.add_command("generate", "Text from a trained GPT");
+  auto command = program.add_command("generate", "Generate text");
   const auto flags = std::make_shared<GenerateFlags>(command);
   command.footer(kGenerateExamples);
   command.run([flags] { run_generate(*flags); });

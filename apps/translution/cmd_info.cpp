@@ -20,7 +20,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int64_t kBatch = 1;
 constexpr const char* kInfoExamples =
+    "FLOPs are per sample. Memory in training is that of one step with --batch samples.\n"
+    "--paper-table prints all rows of a table of the paper, with our count of parameters beside\n"
+    "the printed one, and takes no other option but --json.\n"
+    "\n"
     "Examples:\n"
     "  translution info --model vit-a/12 --method translution --image-size 84 --channels 1 \\\n"
     "                   --classes 10\n"
@@ -29,9 +34,11 @@ constexpr const char* kInfoExamples =
 
 struct InfoFlags {
   explicit InfoFlags(Command command) : model(command), precision(command, "float32") {
-    table = command.option("--paper-table", "NAME",
-                           "all rows of a table of the paper, beside its own counts", "Model");
-    batch = command.option("--batch", "N", "samples per training step, for its memory (1)");
+    table =
+        command.option("--paper-table", "TABLE",
+                       "table of the paper, instead of a model; see `translution list`", "Model");
+    command.require_one_of({model.model(), table});
+    batch = command.option("--batch", "N", fmt::format("samples per batch ({})", kBatch));
     command.flag("--json", json, "print JSON");
   }
 
@@ -60,7 +67,7 @@ std::vector<int64_t> slots_per_layer(const ModelOptions& model) {
 
 // ------------------------------------------------------------------------------------- JSON
 
-// What tells this model from others of its name and method, where it applies.
+// The options in which models of the same name and method can differ, where they apply.
 Json distinguishing_options(const ModelOptions& model) {
   const Position& p = model.position;
   Json options;
@@ -93,8 +100,10 @@ Json row_json(const PaperRow& row) {
   return json;
 }
 
-// A count without ".0", as long as an integer can hold it.
-Json whole(double value) { return value < 9e18 ? Json(static_cast<int64_t>(value)) : Json(value); }
+// A count without ".0" if it fits into an integer.
+Json integer(double value) {
+  return value < 9e18 ? Json(static_cast<int64_t>(value)) : Json(value);
+}
 
 Json model_json(const ModelOptions& model, int64_t batch) {
   const auto cost = model_cost(model, batch);
@@ -102,15 +111,15 @@ Json model_json(const ModelOptions& model, int64_t batch) {
   Json json = row_json({model, std::nullopt, std::nullopt, {}, false});
   json["table_parameters"] = count(specs, /*per_slot=*/true);
   json["other_parameters"] = count(specs, /*per_slot=*/false);
-  json["forward_flops"] = whole(cost.forward_flops);
-  json["training_flops"] = whole(cost.training_flops);
+  json["forward_flops"] = integer(cost.forward_flops);
+  json["training_flops"] = integer(cost.training_flops);
   json["precision"] = name_of(kPrecisions, model.precision);
-  json["weight_bytes"] = whole(cost.weight_bytes);
-  json["packed_bytes"] = whole(cost.packed_bytes);
-  json["kept_bytes"] = whole(cost.kept_bytes);
-  json["evaluation_bytes"] = whole(cost.evaluation_bytes);
-  json["training_bytes"] = whole(cost.training_bytes);
-  json["accumulator_bytes"] = whole(cost.accumulator_bytes);
+  json["weight_bytes"] = integer(cost.weight_bytes);
+  json["packed_bytes"] = integer(cost.packed_bytes);
+  json["kept_bytes"] = integer(cost.kept_bytes);
+  json["evaluation_bytes"] = integer(cost.evaluation_bytes);
+  json["training_bytes"] = integer(cost.training_bytes);
+  json["accumulator_bytes"] = integer(cost.accumulator_bytes);
   json["batch"] = batch;
   json["tokens"] = model.tokens();
   json["slots_per_layer"] = slots_per_layer(model);
@@ -248,7 +257,7 @@ void show_paper_table(const InfoFlags& flags) {
 void show_model(const InfoFlags& flags) {
   auto model = flags.model.read();
   model.precision = flags.precision.read().value_or(Precision::float32);
-  const int64_t batch = flags.batch.given() ? value_of(flags.batch).number() : 1;
+  const int64_t batch = flags.batch.given() ? value_of(flags.batch).number() : kBatch;
   if (flags.json)
     fmt::print("{}", json_text(Json::array({model_json(model, batch)})));
   else
@@ -258,7 +267,7 @@ void show_model(const InfoFlags& flags) {
 }  // namespace
 
 void add_info(Command program) {
-  auto command = program.add_command("info", "What a model takes: parameters, FLOPs, memory");
+  auto command = program.add_command("info", "Print parameters, FLOPs and memory of a model");
   const auto flags = std::make_shared<InfoFlags>(command);
   command.footer(kInfoExamples);
   command.run([flags] {

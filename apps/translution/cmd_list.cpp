@@ -32,7 +32,7 @@ Json all_architectures() {
   return rows;
 }
 
-// Each with _tiny, _mini, _small, _base or _large behind it.
+// Names end in _tiny; _mini, _small, _base and _large exist, too.
 Json all_authors_models() {
   Json rows;
   for (const auto& family : authors_families()) {
@@ -59,7 +59,7 @@ Json everything() {
           {"paper_tables", all_paper_tables()}};
 }
 
-// The keys of the first row are the titles; numbers stand to the right.
+// The keys of the first row are the titles. Numbers are aligned to the right.
 std::string text_of(const Json& rows) {
   std::vector<Column> columns;
   for (const auto& [key, value] : rows.front().items())
@@ -84,19 +84,20 @@ void run_list(bool json) {
   fmt::print("Architectures (--model, with a patch size or length: vit-a/12, gpt-a-160)\n{}\n",
              text_of(all["architectures"]));
   fmt::print(
-      "The authors' models (--model; _tiny, _mini, _small, _base, _large; lor_qkv_tiny/56 is for\n"
-      "images in patches of 56, lor_qkv_tiny-256 for texts of 256 tokens)\n{}\n",
+      "The authors' models (--model; also _mini, _small, _base and _large; lor_qkv_tiny/56 is for\n"
+      "images in patches of 56x56 pixels, lor_qkv_tiny-256 for texts of 256 tokens)\n{}\n",
       text_of(all["authors_models"]));
-  fmt::print("Tables of the paper (--paper-table)\n{}", text_of(all["paper_tables"]));
+  fmt::print("Tables of the paper (`reproduce TABLE`, `info --paper-table TABLE`)\n{}",
+             text_of(all["paper_tables"]));
 }
 
 }  // namespace
 
 void add_list(Command program) {
-  auto command = program.add_command("list", "Methods, architectures and the paper's tables");
+  auto command = program.add_command("list", "List methods, architectures and the paper's tables");
   const auto json = std::make_shared<bool>(false);
   command.flag("--json", *json, "print JSON");
-  command.footer("Example:\n  translution list --json");
+  command.footer("Examples:\n  translution list\n  translution list --json");
   command.run([json] { run_list(*json); });
 }
 

@@ -20,8 +20,9 @@ namespace {
 
 constexpr int64_t kShown = 5;
 constexpr const char* kPredictExamples =
-    "A model of colour images sees the picture as in evaluation: resized, the middle cropped,\n"
-    "normalised. One of digits sees it in grey, fitted to its canvas.\n"
+    "Prints the five likeliest classes of each image. For a model of colour images, the image is\n"
+    "resized, centre-cropped and normalised as in evaluation. For a model of digits, it is\n"
+    "converted to grey and fitted to the canvas.\n"
     "\n"
     "Examples:\n"
     "  translution predict runs/flowers rose.jpg\n"
@@ -30,7 +31,7 @@ constexpr const char* kPredictExamples =
 struct PredictFlags {
   explicit PredictFlags(Command command) : precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
-    command.argument("IMAGE", files, "JPEG or PNG files");
+    command.argument("IMAGE", files, "JPEG or PNG file");
     command.flag("--json", json, "print JSON");
   }
 
@@ -52,15 +53,15 @@ void run_predict(const PredictFlags& flags) {
   torch::NoGradGuard no_grad;
   auto json = nlohmann::ordered_json::array();
   for (const auto& file : flags.files) {
-    const auto shares = trained.network->forward(load_picture(model, file)).softmax(1)[0];
-    const auto [values, places] = shares.topk(std::min(kShown, model.classes));
+    const auto all = trained.network->forward(load_picture(model, file)).softmax(1)[0];
+    const auto [probabilities, indices] = all.topk(std::min(kShown, model.classes));
     Table table({{file}, {"%", Align::right}});
     nlohmann::ordered_json classes = nlohmann::ordered_json::array();
-    for (int64_t k = 0; k < values.size(0); ++k) {
-      const auto& name = trained.classes.at(places[k].item<int64_t>());
-      const double share = values[k].item<double>();
-      table.add({name, fmt::format("{:.2f}", 100 * share)});
-      classes.push_back({{"class", name}, {"probability", share}});
+    for (int64_t k = 0; k < probabilities.size(0); ++k) {
+      const auto& name = trained.classes.at(indices[k].item<int64_t>());
+      const double probability = probabilities[k].item<double>();
+      table.add({name, fmt::format("{:.2f}", 100 * probability)});
+      classes.push_back({{"class", name}, {"probability", probability}});
     }
     json.push_back({{"file", file}, {"classes", classes}});
     if (!flags.json) fmt::print("{}", table.str());
@@ -71,7 +72,7 @@ void run_predict(const PredictFlags& flags) {
 }  // namespace
 
 void add_predict(Command program) {
-  auto command = program.add_command("predict", "Which class an image belongs to");
+  auto command = program.add_command("predict", "Classify images");
   const auto flags = std::make_shared<PredictFlags>(command);
   command.footer(kPredictExamples);
   command.run([flags] { run_predict(*flags); });

@@ -11,9 +11,12 @@ namespace translution::cli {
 namespace {
 
 constexpr const char* kReportExamples =
-    "One file without anything from outside: curves of all runs in one picture; for each run and\n"
-    "evaluation set the confusion matrix of up to 2,000 samples, images with predictions and what\n"
-    "the class token looks at; and the norm of the learned matrices over the grid of offsets.\n"
+    "Writes one self-contained file. It has a chart with the curves of all runs; for each run and\n"
+    "evaluation set, a confusion matrix of up to 2,000 samples and images with predictions and "
+    "the\n"
+    "attention of the class token; and for each run, the norms of the learned matrices over the "
+    "grid\n"
+    "of offsets.\n"
     "\n"
     "Examples:\n"
     "  translution report runs/alpha\n"
@@ -41,11 +44,11 @@ void run_report(const ReportFlags& flags) {
 }  // namespace
 
 void add_report(Command program) {
-  auto command = program.add_command("report", "Pictures of one or more runs, as one HTML file");
+  auto command = program.add_command("report", "Write an HTML report of runs");
   const auto flags = std::make_shared<ReportFlags>(command);
-  command.argument("RUN", flags->runs, "run directories");
-  flags->out = command.option("--out", "FILE", "HTML file to write (report.html in the first run)");
-  command.flag("--curves-only", flags->curves_only, "curves only; models are not loaded");
+  command.argument("RUN", flags->runs, "run directory");
+  flags->out = command.option("--out", "FILE", "HTML file to write (report.html in the first RUN)");
+  command.flag("--curves-only", flags->curves_only, "write curves only, without loading models");
   command.footer(kReportExamples);
   command.run([flags] { run_report(*flags); });
 }

@@ -16,15 +16,27 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024, kMostSeed = int64_t{1} << 40;
 constexpr double kMostMemory = 1e6;  // GB
+constexpr const char* kGroup = "Reproduction";
+// Settings that recipes set.
+const std::vector<std::string> kInBudgets = {
+    "epochs", "steps",           "batch",      "lr",         "min-lr", "warmup", "weight-decay",
+    "beta2",  "label-smoothing", "eval-every", "save-every", "keep",   "workers"};
 constexpr const char* kReproduceExamples =
-    "DIR gets results.json, table.md (the paper's figures and ours side by side) and curves/\n"
-    "after every evaluation, and report.html at the end; `translution report DIR/runs/*` makes "
-    "one\n"
-    "at any time. Trainings are in DIR/runs, or in --runs: tables that share it share trainings.\n"
-    "Finished trainings are not repeated, and stopped ones are resumed. A signal stops it within "
-    "a\n"
-    "second; a training saves a checkpoint first. Settings of training are the budget's, unless\n"
-    "given as for `translution train`; the table says what differs from the whole recipe.\n"
+    "Trains the rows of TABLE and compares their figures with the paper's. Writes results.json,\n"
+    "table.md (the paper's figures and ours side by side) and curves/ into the directory --out "
+    "after\n"
+    "every evaluation, and report.html at the end. `translution report DIR/runs/*` writes a "
+    "report\n"
+    "at any time.\n"
+    "\n"
+    "The run directories are in --runs. Tables with the same --runs share trainings. The same\n"
+    "command continues stopped trainings and skips finished ones. SIGINT (Ctrl-C), SIGTERM and\n"
+    "SIGHUP stop it within a second, after a checkpoint is saved.\n"
+    "\n"
+    "A budget sets the data, the length and the optimizer of a training. `quick` takes minutes,\n"
+    "`desk` hours, `paper` is the complete recipe. The options of `translution train` override "
+    "it.\n"
+    "table.md states the differences from the complete recipe.\n"
     "\n"
     "Examples:\n"
     "  translution reproduce mnist --budget quick --out out/mnist\n"
@@ -33,7 +45,7 @@ constexpr const char* kReproduceExamples =
     "  translution reproduce relative_dim --budget desk --data images:data/flowers --out out/dim\n"
     "  translution reproduce gpt --rows 6,9 --one-step --out out/gpt";
 
-// Settings of training and data that a call may set; seeds and places have options of their own.
+// The settings of training, without the seed: --seeds replaces it.
 Settings<TrainOptions> train_flags() {
   auto groups = train_settings();
   for (auto& group : groups)
@@ -45,27 +57,37 @@ Settings<TrainOptions> train_flags() {
 
 struct ReproduceFlags {
   explicit ReproduceFlags(Command command) : settings(command) {
-    command.argument("TABLE", table, "mnist, imagenet, gpt…; see `translution list`");
-    budget = command.option("--budget", choices_text(kBudgets),
-                            "how much to train: minutes, hours, or the whole recipe (quick)");
-    rows = command.option("--rows", "LIST",
-                          "rows of the table, as in 1,3-5, vit-a/12 or alpha_translution (all)");
-    seeds = command.option("--seeds", "LIST", "seeds, one row for each, as in 0,1,2 (0)");
-    data = command.option("--data", "KIND:WHERE", "data to train on (the budget's)");
-    out = command.option("--out", "DIR", "directory of the results; created if missing");
-    runs = command.option("--runs", "DIR", "directory of the trainings (DIR/runs)");
-    known = command.option("--known", "DIR",
-                           "directory of results; trainings finished there are not repeated");
-    threads = command.option("--threads", "N", "worker threads (all available cores)");
-    memory = command.option("--memory", "GB", "memory limit of --one-step (20)");
-    command.flag("--dry-run", dry_run, "print the plan with time and memory, and stop");
+    command.argument("TABLE", table, "table of the paper; see `translution list`");
+    const auto option = [&](const char* name, const std::string& type, const char* help) {
+      return command.option(name, type, help, kGroup);
+    };
+    budget = option("--budget", choices_text(kBudgets), "length of the trainings (quick)");
+    rows = option("--rows", "LIST",
+                  "rows of the table, as in 1,3-5, vit-a/12 or alpha_translution (all; with "
+                  "--one-step, those "
+                  "that ran out of memory in the paper)");
+    seeds = option("--seeds", "LIST", "seeds, each trained as a row of its own, as in 0,1,2 (0)");
+    data = option("--data", "KIND[:WHERE]", "data to train on (the budget's)");
+    out = option("--out", "DIR", "directory of the results, created if missing");
+    runs = option("--runs", "DIR", "directory of the run directories (runs in --out)");
+    known =
+        option("--known", "DIR",
+               "directory of `translution results`, whose finished trainings are skipped (none)");
+    threads = option("--threads", "N", "worker threads (all available cores)");
+    memory = option("--memory", "GB", "memory limit of --one-step (20)");
+    const auto dry = command.flag("--dry-run", dry_run,
+                                  "print the plan with time and memory, without training", kGroup);
     command.flag("--one-step", one_step,
-                 "one step of training at the paper's batch instead, with its memory");
-    settings.add(settings_named(data_settings(),
-                                {"placement", "augment", "train-limit", "eval-limit", "hold-out"}));
-    settings.add(train_flags());
+                 "measure time and memory of one training step at the paper's batch size, instead "
+                 "of training",
+                 kGroup);
+    command.require_one_of({out, dry});
+    settings.add(with_default(
+        "the budget's", settings_named(data_settings(), {"placement", "augment", "train-limit",
+                                                         "eval-limit", "hold-out"})));
+    settings.add(with_default("the budget's", train_flags(), kInBudgets));
     settings.add("init", "scaled|authors",
-                 "how weights are initialised (images: authors; text: scaled)", "Model");
+                 "initialisation of the weights (authors for images, scaled for text)", "Model");
   }
 
   SettingFlags settings;
@@ -80,7 +102,7 @@ std::string text_or(const Option& option, const std::string& fallback) {
 
 PlanRequest request_of(const ReproduceFlags& flags) {
   PlanRequest request;
-  request.table = paper_table(flags.table).name;  // refuses what is none
+  request.table = paper_table(flags.table).name;  // refuses an unknown table
   if (flags.budget.given()) request.budget = value_of(flags.budget).one_of(kBudgets);
   if (flags.rows.given()) request.rows = value_of(flags.rows).words();
   if (flags.seeds.given()) {
@@ -96,8 +118,6 @@ PlanRequest request_of(const ReproduceFlags& flags) {
 ReproduceCall call_of(const ReproduceFlags& flags) {
   ReproduceCall call;
   call.request = request_of(flags);
-  require(flags.dry_run || flags.out.given(),
-          "--out is missing; expected a directory for the results");
   call.out = text_or(flags.out, ".");
   call.runs = text_or(flags.runs, call.out + "/runs");
   call.known = text_or(flags.known, "");
@@ -108,9 +128,10 @@ ReproduceCall call_of(const ReproduceFlags& flags) {
 
 void run_reproduce(const ReproduceFlags& flags) {
   require(!flags.one_step || !flags.budget.given(),
-          "--one-step takes the paper's batch, which no --budget changes; leave one of them out");
+          "--one-step uses the paper's batch size, which --budget does not change; leave one of "
+          "them out");
   require(!flags.one_step || !flags.runs.given(),
-          "--one-step leaves no run behind; leave --runs out");
+          "--one-step writes no run directory; leave --runs out");
   require(!flags.one_step || !flags.known.given(),
           "--known is for trainings; leave it out with --one-step");
   require(flags.one_step || !flags.memory.given(),
@@ -125,8 +146,7 @@ void run_reproduce(const ReproduceFlags& flags) {
 }  // namespace
 
 void add_reproduce(Command program) {
-  auto command = program.add_command(
-      "reproduce", "A table of the paper: train its rows, and put both figures side by side");
+  auto command = program.add_command("reproduce", "Reproduce a table of the paper");
   const auto flags = std::make_shared<ReproduceFlags>(command);
   command.footer(kReproduceExamples);
   command.run([flags] { run_reproduce(*flags); });

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "apps/translution/reproduce/curves.h"
-#include "apps/translution/reproduce/markdown.h"
+#include "apps/translution/reproduce/document.h"
 #include "commands.h"
 #include "json_text.h"
 #include "model_flags.h"
@@ -22,10 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kResultsExamples =
-    "DIR has results of `translution reproduce`, one file for each table: mnist.json, and\n"
-    "beside it mnist/ with the curve of each training. --take merges in the rows of a\n"
-    "`reproduce --out` directory. In FILE, the lines between <!-- results mnist --> and\n"
-    "<!-- end of results --> are replaced. A picture shows the losses of a table's trainings.\n"
+    "DIR holds the results of `translution reproduce`: a file for each table, mnist.json, and\n"
+    "a directory mnist/ with the curve of each training. --take merges in the rows of a\n"
+    "`reproduce --out` directory. In FILE, the lines between a mark and\n"
+    "<!-- end of results --> are replaced. The marks are <!-- results mnist -->,\n"
+    "<!-- summary mnist --> (best-trained rows) and <!-- compare mnist init --> (rows that\n"
+    "differ in one option). A picture shows the losses of a table's trainings.\n"
     "\n"
     "Examples:\n"
     "  translution results results README.md docs/reproducing.md --take out/mnist\n"
@@ -39,8 +41,8 @@ struct ResultsFlags {
   bool check = false;
 };
 
-// The value that the curve of a training has for a figure; nothing where it has none.
-std::optional<double> value_in(const std::string& path, const FigureResult& figure) {
+// The value of a figure in the curve of its training.
+std::optional<double> logged_value(const std::string& path, const FigureResult& figure) {
   std::optional<double> found;
   for (const auto& moment : read_curves(path)) {
     const auto& [name, value] = moment.values.front();
@@ -50,23 +52,24 @@ std::optional<double> value_in(const std::string& path, const FigureResult& figu
   return found;
 }
 
-// Every figure is one that a training has logged.
+// Every figure must be in the log of its training.
 void check_curves(const Results& results, const std::string& curves, const std::string& json) {
   for (const auto& row : results.rows)
     for (const auto& figure : row.figures) {
       if (!figure.ours) continue;
       const auto path = join(curves, "/", figure.run, ".csv");
-      const auto logged = value_in(path, figure);
-      ensure(logged && figure_value(figure.metric, *logged) == *figure.ours, path,
-             ": does not have ", figure.metric, " on ", figure.set, " at step ", figure.step,
-             " as ", json, " does, ", *figure.ours);
+      const auto logged = logged_value(path, figure);
+      ensure(logged && figure_value(figure.metric, *logged) == *figure.ours, path, ": expected ",
+             figure.metric, " ", *figure.ours, " on ", figure.set, " at step ", figure.step,
+             " as in ", json, ", got ",
+             logged ? join(figure_value(figure.metric, *logged)) : "no such line");
     }
 }
 
-// What joins the results: all of it is known to be good before anything is written.
+// Results to merge in. All of them are checked before anything is written.
 struct Taken {
   Results merged;
-  std::vector<std::pair<std::string, std::string>> files;  // path and content: curves
+  std::vector<std::pair<std::string, std::string>> files;  // path and content of each curve
 };
 
 bool has_run(const Results& results, const RunResult& run) {
@@ -91,17 +94,17 @@ Taken take(const std::string& out, const std::string& directory, const std::vect
   return taken;
 }
 
-void put(const Results& fresh, std::vector<Results>& all) {
+void replace_table(const Results& fresh, std::vector<Results>& all) {
   const auto found = std::find_if(all.begin(), all.end(),
                                   [&](const Results& r) { return r.table == fresh.table; });
   found == all.end() ? all.push_back(fresh) : void(*found = fresh);
 }
 
-// Writes what is new, or refuses it where nothing may change.
+// Writes the file if it differs; with --check throws instead.
 void update(const std::string& path, const std::string& after, const ResultsFlags& flags) {
   if (fs::exists(path) && read_file(path) == after) return;
-  ensure(!flags.check, path, ": is not what ", flags.directory,
-         " has; the same command without --check writes it");
+  ensure(!flags.check, path, ": differs from ", flags.directory,
+         "; run the same command without --check to write it");
   write_file_atomically(path, after);
   fmt::print("{}\n", path);
 }
@@ -114,12 +117,13 @@ void write_taken(const ResultsFlags& flags, const Taken& taken) {
 }
 
 void run_results(const ResultsFlags& flags) {
-  require(!flags.check || flags.taken.empty(), "--check changes nothing, and --take does");
+  require(!flags.check || flags.taken.empty(),
+          "--check and --take exclude each other; leave one out");
   auto all = read_results(flags.directory);
   std::vector<Taken> taken;
   for (const auto& out : flags.taken) {
     taken.push_back(take(out, flags.directory, all));
-    put(taken.back().merged, all);
+    replace_table(taken.back().merged, all);
   }
   std::vector<std::string> documents;
   for (const auto& path : flags.files) documents.push_back(fill_in(read_file(path), all, path));
@@ -138,12 +142,12 @@ void run_results(const ResultsFlags& flags) {
 }  // namespace
 
 void add_results(Command program) {
-  auto command = program.add_command("results", "Tables of results, written into Markdown files");
+  auto command = program.add_command("results", "Write tables of results into Markdown files");
   const auto flags = std::make_shared<ResultsFlags>();
   command.argument("DIR", flags->directory, "directory of results");
   command.argument("FILE", flags->files, "Markdown files to fill in");
   flags->pictures =
-      command.option("--pictures", "DIR", "directory for pictures: mnist.svg and so on");
+      command.option("--pictures", "DIR", "directory for pictures, one per table: mnist.svg");
   command.option("--take", "OUT", flags->taken,
                  "directory of `translution reproduce --out` to merge into DIR");
   command.flag("--check", flags->check, "change nothing; fail if something would change");

@@ -25,17 +25,20 @@ using namespace detail;
 namespace {
 
 constexpr int64_t kMaxThreads = 1024;
+constexpr const char* kDefaultModel = "vit-a/12";
+const std::vector<std::string> kSizes = {"image-size", "channels", "classes", "vocabulary"};
 constexpr const char* kTrainExamples =
-    "Data: `digits` are drawn by the program itself; scripts/fetch-mnist fills "
-    "`mnist:data/mnist`,\n"
-    "scripts/fetch-fashion-mnist `mnist:data/fashion-mnist`.\n"
+    "The program draws `digits` itself. scripts/fetch-mnist fetches `mnist:data/mnist`, and\n"
+    "scripts/fetch-fashion-mnist fetches `mnist:data/fashion-mnist`.\n"
+    "\n"
     "A run directory holds config.toml, metrics.jsonl, metrics.csv, TensorBoard events and\n"
-    "checkpoints/. Ctrl-C, SIGTERM and a lost terminal (SIGHUP) save a checkpoint and stop, with\n"
-    "exit code 130, 143 or 129; --resume auto goes on from the newest whole checkpoint, bit for\n"
-    "bit as if nothing had happened.\n"
-    "A configuration file has the same names without dashes: `method = \"alpha_translution\"`. "
-    "What\n"
-    "stands on the command line wins.\n"
+    "checkpoints/. SIGINT (Ctrl-C), SIGTERM and SIGHUP (a lost terminal) save a checkpoint and\n"
+    "stop the run with exit code 130, 143 or 129. --resume auto continues from the newest "
+    "complete\n"
+    "checkpoint. The result is the same, bit for bit, as that of a run without a stop.\n"
+    "\n"
+    "A configuration file has the names of the options without dashes, as in\n"
+    "`method = \"alpha_translution\"`. Options on the command line override the file.\n"
     "\n"
     "Examples:\n"
     "  translution train --model vit-a/12 --method alpha_translution --epochs 2 --out runs/alpha\n"
@@ -45,15 +48,17 @@ constexpr const char* kTrainExamples =
 
 struct TrainFlags {
   explicit TrainFlags(Command command) : settings(command) {
-    add_model_flags(settings);
+    add_model_flags(settings, kDefaultModel, with_default("the data's", model_settings(), kSizes));
     settings.add(data_settings());
     settings.add(train_settings());
     settings.add("threads", "N", "worker threads (all available cores)", "Run");
-    config = command.option("--config", "FILE", "settings from a TOML file", "Run");
-    out = command.option("--out", "RUN", "run directory; created if missing", "Run");
-    resume =
-        command.option("--resume", "auto",
-                       "go on from the newest whole checkpoint of --out, if there is one", "Run");
+    config = command.option("--config", "FILE", "TOML file of settings (none)", "Run");
+    out = command.option("--out", "RUN", "run directory, created if missing", "Run");
+    resume = command.option(
+        "--resume", "auto",
+        "continue from the newest complete checkpoint of --out, if there is one (start anew)",
+        "Run");
+    command.require_one_of({out});
   }
 
   SettingFlags settings;
@@ -68,18 +73,17 @@ std::map<std::string, std::string> given_settings(const TrainFlags& flags) {
   return given;
 }
 
-// Sizes that the data decides, and that stand on the command line or in the file all the same.
+// Sizes that are given although the data has them.
 std::vector<std::string> sizes_given(const std::map<std::string, std::string>& given) {
   std::vector<std::string> names;
-  for (const char* name : {"image-size", "channels", "classes", "vocabulary"})
-    if (given.count(name) == 1) names.emplace_back(name);
+  for (const auto& name : kSizes)
+    if (given.count(name) == 1) names.push_back(name);
   return names;
 }
 
 // From defaults, file and command line.
 RunOptions run_options(const TrainFlags& flags, std::map<std::string, std::string> given) {
   RunOptions run;
-  require(flags.out.given(), "--out is missing; expected a directory for the run");
   run.directory = value_of(flags.out).text;
   if (flags.resume.given()) {
     const auto text = value_of(flags.resume).text;
@@ -88,10 +92,10 @@ RunOptions run_options(const TrainFlags& flags, std::map<std::string, std::strin
   }
   set_all(train_settings(), given, run.train, "--");
   run.train.check();
-  find_device(run.train.device);  // now: data may take long to open
+  find_device(run.train.device);  // fails now, not after the data is opened
   set_all(data_settings(), given, run.data, "--");
   check_run_directory(run.directory, run.resume);
-  given.emplace("model", "vit-a/12");
+  given.emplace("model", kDefaultModel);
   run.model = parse_model(given, "--");
   run.fixed_sizes = sizes_given(given);
   run.data.report = print_line;
@@ -108,7 +112,7 @@ int threads_in(const std::map<std::string, std::string>& given) {
 TrainEvents show_on(Progress& progress, int64_t per_epoch) {
   TrainEvents events;
   events.started = [&](int64_t step) {
-    if (step > 0) progress.message(fmt::format("going on after step {}", step));
+    if (step > 0) progress.message(fmt::format("resumed after step {}", step));
     progress.update(step, "");
   };
   events.message = [&](const std::string& line) { progress.message(line); };
@@ -124,12 +128,12 @@ TrainEvents show_on(Progress& progress, int64_t per_epoch) {
   return events;
 }
 
-void introduce(const RunOptions& run, const DataSource& source) {
+void print_summary(const RunOptions& run, const DataSource& source) {
   const auto cost = model_cost(run.model);
   fmt::print("{} with {}: {} parameters, {} per sample and step\n", run.model.name(),
              name_of(kMethods, run.model.position.method), grouped(cost.parameters),
              in_flops(cost.training_flops));
-  fmt::print("{}: {} samples to learn from", run.data.data, grouped(source.train->size()));
+  fmt::print("{}: {} training samples", run.data.data, grouped(source.train->size()));
   if (kind_of(run.data.data) == DataKind::images)
     fmt::print(" (augment {})", name_of(kAugments, run.data.augment));
   for (const auto& set : source.evaluation)
@@ -147,15 +151,15 @@ void run_train(const TrainFlags& flags) {
   auto run = run_options(flags, given);
   use_threads(threads_in(given));
   const auto source = open_run(run);
-  introduce(run, source);
+  print_summary(run, source);
   Progress progress(total_steps(source, run.train), stderr);
   run.events = show_on(progress, steps_per_epoch(source, run.train));
   const auto result = train_until_signal(run, source);
   progress.finish();
   if (!result.done)
     throw Stopped(fmt::format(
-        "stopped after step {}; the checkpoint is saved: go on with --resume auto", result.step));
-  fmt::print("{}/checkpoints/last has the weights; `translution report {}` makes the pictures\n",
+        "stopped after step {}; a checkpoint is saved, continue with --resume auto", result.step));
+  fmt::print("{}/checkpoints/last has the weights; `translution report {}` writes a report\n",
              run.directory, run.directory);
 }
 

@@ -4,7 +4,7 @@
 
 namespace translution::cli {
 
-// Each adds one command, with its options, to the program.
+// Each function adds one command, with its options, to the program.
 void add_bench(Command program);
 void add_completion(Command program);
 void add_configs(Command program);

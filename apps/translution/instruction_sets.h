@@ -6,10 +6,10 @@
 
 namespace translution::cli {
 
-/// How matrices of bfloat16 are multiplied: "AMX tiles", or what is done instead and why.
+/// How bfloat16 matrices are multiplied: "AMX tiles", or the substitute and the reason for it.
 std::string bf16_products(const InstructionSets& sets);
 
-/// A few lines for people: which sets are used, and why one is not.
+/// A few lines of text: the instruction sets in use, and the reason for each unused one.
 std::string describe(const InstructionSets& sets);
 
 }  // namespace translution::cli

@@ -23,65 +23,26 @@ using namespace detail;
 namespace {
 
 constexpr const char* kProgramExamples =
+    "`translution COMMAND --help` prints the options of a command, with examples.\n"
+    "\n"
     "Examples:\n"
     "  translution list\n"
     "  translution train --model vit-a/12 --method alpha_translution --out runs/alpha\n"
     "  translution eval runs/alpha\n"
     "  translution report runs/alpha\n"
     "  translution info --model vit-a/12 --method translution --image-size 84\n"
-    "  translution data text book.txt --out tokens\n"
-    "  translution convert gpt2/model.safetensors gpt2.safetensors --from gpt2\n"
     "  translution bench op --method translution --cls\n"
-    "  translution info --help";
+    "  translution data text book.txt --out tokens\n"
+    "  translution convert gpt2/model.safetensors gpt2.safetensors --from gpt2";
+
+constexpr size_t kHelpColumns = 100;
 
 std::string versions() {
   return fmt::format("translution {} (LibTorch {})", kVersion, kTorchVersion);
 }
 
-// Exit codes: the call makes no sense, or it does and the work failed.
+// Exit codes: a wrong call, and a failure of the work.
 constexpr int kUsage = 2, kFailure = 1;
-
-// ------------------------------------------------------------------------------------- help
-
-// What follows the name of a command in a call: " RUN... [OPTIONS]".
-std::string arguments_of(const CLI::App& app) {
-  std::string text = app.get_subcommands({}).empty() ? "" : " COMMAND";
-  for (const auto* option : app.get_options())
-    if (option->get_positional())
-      text += " " + option->get_name(/*positional=*/true) +
-              (option->get_expected_max() > 1 ? "..." : "");
-  return text + " [OPTIONS]";
-}
-
-// Description, usage, commands, groups of options with "Options" at the end, examples.
-class HelpFormatter : public CLI::Formatter {
- public:
-  HelpFormatter() { column_width(34); }
-
-  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    const auto arguments =
-        app->get_options([](const CLI::Option* o) { return o->get_positional(); });
-    std::string text = app->get_description() + "\n\nUsage: " + name + arguments_of(*app) + "\n";
-    if (!arguments.empty()) text += make_group("Arguments", true, arguments);
-    text += make_subcommands(app, CLI::AppFormatMode::Normal);
-    auto groups = app->get_groups();
-    std::stable_partition(groups.begin(), groups.end(),
-                          [](const std::string& group) { return group != "Options"; });
-    for (const auto& group : groups) text += make_group(group, false, options_of(app, group));
-    return text + "\n" + app->get_footer() + "\n";
-  }
-
-  // Arguments have no values of their own.
-  std::string make_option_opts(const CLI::Option* option) const override {
-    return option->get_positional() ? "" : Formatter::make_option_opts(option);
-  }
-
- private:
-  static std::vector<const CLI::Option*> options_of(const CLI::App* app, const std::string& group) {
-    return app->get_options(
-        [&](const CLI::Option* o) { return o->get_group() == group && !o->get_positional(); });
-  }
-};
 
 // ----------------------------------------------------------------------------------- errors
 
@@ -106,13 +67,13 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// The command that the call names, as in "bench op": the innermost.
+// The innermost command that the call names, as in "bench op".
 const CLI::App& chosen(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() ? app : chosen(*commands.front());
 }
 
-// The first of the commands, outermost first, that was given what it does not know.
+// The outermost command of the call that has unknown arguments.
 const CLI::App& app_with_extras(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() || !app.remaining().empty() ? app : app_with_extras(*commands.front());
@@ -136,8 +97,8 @@ std::vector<std::string> words_in_text(const std::string& text) {
   return words;
 }
 
-// The option whose help has the words of an unknown one, as "learning rate" has --learning-rate.
-// Short words, as in --max-length, say too little.
+// The option whose help contains all words of the unknown option's name: --lr, "learning rate", for
+// --learning-rate. Words of up to three letters, as in --max-length, are ignored.
 std::optional<std::string> option_about(const CLI::App& app, const std::string& unknown) {
   constexpr size_t kShort = 3;
   auto words = words_in_text(unknown);
@@ -162,7 +123,7 @@ std::string option_hint(const CLI::App& app, const std::string& option) {
   return near ? join("; did you mean ", *near, "?") : join("; see ", full_name(app), " --help");
 }
 
-// What to say about the first argument that neither the program nor its command knows.
+// The message about the first unknown argument.
 std::string describe_extra(const CLI::App& program) {
   const CLI::App& app = app_with_extras(program);
   const std::string extra = app.remaining().front();
@@ -180,7 +141,7 @@ std::string describe_extra(const CLI::App& program) {
   return join("unexpected argument '", extra, "'; see ", full_name(chosen(program)), " --help");
 }
 
-// CLI11 puts the option in front: "--model: 1 required NAME missing", "json was given a …".
+// CLI11's message begins with the option: "--model: 1 required NAME missing", "json was given a …".
 std::string describe_mismatch(const CLI::App& program, const std::string& message) {
   const std::string name = message.substr(0, message.find_first_of(": "));
   const auto* option = chosen(program).get_option_no_throw(name);
@@ -192,7 +153,7 @@ std::string describe_mismatch(const CLI::App& program, const std::string& messag
 
 constexpr const char* kUnset = "is a shell variable not set?";
 
-// An empty value is never meant: as a directory it would be the root.
+// An empty value is always a mistake. As a directory it would be the root.
 void refuse_empty_values(CLI::App& app) {
   for (auto* option : app.get_options())
     if (option->get_items_expected_max() > 0)
@@ -202,25 +163,37 @@ void refuse_empty_values(CLI::App& app) {
   for (auto* command : app.get_subcommands({})) refuse_empty_values(*command);
 }
 
-// The parser would take what follows "--out=" for its value.
+// CLI11 would take the next argument as the value of "--out=".
 void refuse_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     require(word.rfind("--", 0) != 0 || word.find('=') + 1 != word.size(), word,
-            " expected a value behind the '='; ", kUnset);
+            " expected a value after the '='; ", kUnset);
   }
 }
 
+struct CommandGroup {
+  const char* title;
+  std::vector<void (*)(Command)> commands;  // functions that add them
+};
+
+const CommandGroup kGroups[] = {
+    {"Train and use models", {add_train, add_eval, add_predict, add_generate, add_report}},
+    {"Study models and reproduce the paper",
+     {add_list, add_info, add_bench, add_reproduce, add_results, add_configs}},
+    {"Tools", {add_data, add_convert, add_completion, add_manual}}};
+
 void set_up(CLI::App& program) {
-  program.formatter(std::make_shared<HelpFormatter>());
+  program.formatter(help_formatter(kHelpColumns));
   program.set_help_flag("-h,--help", "print this help");
   program.set_version_flag("--version", versions(), "print versions and instruction sets");
   program.footer(kProgramExamples);
   program.require_subcommand(0, 1);
-  for (const auto add : {add_list, add_info, add_train, add_eval, add_predict, add_generate,
-                         add_report, add_reproduce, add_results, add_data, add_convert, add_bench,
-                         add_configs, add_completion, add_manual})
-    add(Command(program));
+  for (const auto& group : kGroups)
+    for (const auto add : group.commands) {
+      add(Command(program));
+      program.get_subcommands({}).back()->group(group.title);
+    }
   refuse_empty_values(program);
 }
 
@@ -246,29 +219,28 @@ int parse_and_run(CLI::App& program, int argc, char** argv) {
   }
 }
 
-// A standard stream that came closed would become the next file that is opened, such as the log of
-// a run, and what is printed would go there.
+// If a standard stream is closed at the start, the next file opened, such as the log of a run,
+// would get its descriptor and receive what is printed.
 void open_standard_streams() {
   for (int fd = 0; fd <= 2; ++fd)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return;
 }
 
-// What to say of an error about memory; empty for any other.
+// The message for a failed allocation; empty for any other error.
 std::string describe_memory_error(const std::exception& error) {
   const std::string text = error.what();
-  const std::string asked = "you tried to allocate ";  // LibTorch's words
-  const size_t at = text.find(asked);
+  const std::string phrase = "you tried to allocate ";  // LibTorch's
+  const size_t at = text.find(phrase);
   const bool standard = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                         dynamic_cast<const std::length_error*>(&error) != nullptr;
   if (!standard && at == std::string::npos) return "";
   std::string what = "an allocation failed";
   if (!standard) {
-    const size_t number = at + asked.size();
+    const size_t number = at + phrase.size();
     what = text.substr(number, text.find(' ', number) - number) + " bytes could not be allocated";
   }
-  return join("out of memory: ", what, ", and there are ",
-              in_bytes(static_cast<double>(usable_bytes())),
-              " in all; lower --batch, or choose a smaller model or input");
+  return join("out of memory: ", what, "; ", in_bytes(static_cast<double>(usable_bytes())),
+              " are usable in all; lower --batch, or choose a smaller model or input");
 }
 
 int run(int argc, char** argv) {

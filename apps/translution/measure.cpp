@@ -14,14 +14,14 @@ namespace {
 constexpr double kEnoughMs = 3000;
 constexpr size_t kFewest = 5;
 
-// Sets the peak of the resident memory back to what is resident now.
+// Resets the peak of resident memory to the current value.
 bool reset_peak() {
   std::ofstream file("/proc/self/clear_refs");
   file << 5 << std::flush;
   return file.good();
 }
 
-// The peak since then.
+// The peak of resident memory since the reset, in bytes.
 std::optional<double> read_peak() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -63,7 +63,7 @@ std::vector<double> take_turns(int64_t repeats, ProductRate& sgemm,
 }
 
 std::optional<double> peak_bytes(const std::function<void()>& work) {
-  runtime().release_pool();  // what was freed but not given back would hide as much of the peak
+  runtime().release_pool();  // freed memory that is still held would hide part of the peak
   malloc_trim(0);
   const auto before = reset_peak() ? read_peak() : std::nullopt;
   work();

@@ -25,14 +25,14 @@ double lowest(const std::vector<double>& samples);
 double highest(const std::vector<double>& samples);
 double median(std::vector<double> samples);
 
-/// `work` and a measurement of SGEMM in turn, so that both see the same clock and the same
-/// neighbours: `repeats` times; for 0 about three seconds long, but five times at the least.
-/// Returns the rates of SGEMM.
+/// Alternates `work` with a measurement of SGEMM, so that clock frequency and other processes
+/// affect both alike: `repeats` times; for 0, about three seconds long and at least five times.
+/// Returns the rates of SGEMM in GFLOP/s.
 std::vector<double> take_turns(int64_t repeats, ProductRate& sgemm,
                                const std::function<void()>& work);
 
-/// By how much `work` raises the resident memory at its peak; nothing where the system does not
-/// tell (Linux does, through /proc).
+/// The peak of resident memory during `work` above that before it; nothing if the system does not
+/// report it (Linux does, through /proc).
 std::optional<double> peak_bytes(const std::function<void()>& work);
 
 }  // namespace translution::cli

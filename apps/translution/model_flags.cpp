@@ -17,9 +17,10 @@ int64_t number_or(int64_t fallback, const Option& option, int64_t most) {
   return option.given() ? value_of(option).number(1, most) : fallback;
 }
 
-void SettingFlags::add(const std::string& name, const std::string& placeholder,
-                       const std::string& help, const char* group) {
+Option SettingFlags::add(const std::string& name, const std::string& placeholder,
+                         const std::string& help, const char* group) {
   options_.emplace_back(name, command_.option("--" + name, placeholder, help, group));
+  return options_.back().second;
 }
 
 std::map<std::string, std::string> SettingFlags::given() const {
@@ -58,14 +59,18 @@ Position PositionFlags::read() const {
   return position;
 }
 
-void add_model_flags(SettingFlags& flags) {
-  flags.add("model", "NAME",
-            "with patch size or length: vit-a/12, gpt-a-160; or the authors' name: lor_qkv_tiny/56",
-            "Model");
-  flags.add(model_settings());
+Option add_model_flags(SettingFlags& flags, const char* fallback,
+                       const Settings<ModelOptions>& settings) {
+  const std::string help =
+      "architecture with patch size or length, as in vit-a/12 or gpt-a-160, or the authors' name, "
+      "as in lor_qkv_tiny/56; see `translution list`";
+  const auto model = flags.add(
+      "model", "NAME", fallback == nullptr ? help : join(help, " (", fallback, ")"), "Model");
+  flags.add(settings);
+  return model;
 }
 
-ModelFlags::ModelFlags(Command command) : flags_(command) { add_model_flags(flags_); }
+ModelFlags::ModelFlags(Command command) : flags_(command), model_(add_model_flags(flags_)) {}
 
 ModelOptions ModelFlags::read() const { return read_model(flags_.given(), "--"); }
 

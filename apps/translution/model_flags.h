@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,19 +11,19 @@
 
 namespace translution::cli {
 
-/// What stands behind an option on the command line. Refuses another option in its place.
+/// The value of an option on the command line. Refuses another option in its place.
 SettingValue value_of(const Option& option);
 
-/// What the option says, 1 to `most`; `fallback` where it does not stand.
+/// The value of the option, 1 to `most`; `fallback` if it is not given.
 int64_t number_or(int64_t fallback, const Option& option, int64_t most);
 
-/// The options of a command that stand in tables of settings.
+/// Options of a command that are made from settings.
 class SettingFlags {
  public:
   explicit SettingFlags(Command command) : command_(command) {}
 
-  void add(const std::string& name, const std::string& placeholder, const std::string& help,
-           const char* group);
+  Option add(const std::string& name, const std::string& placeholder, const std::string& help,
+             const char* group);
   template <typename Options>
   void add(const Settings<Options>& groups) {
     for (const auto& group : groups)
@@ -30,7 +31,7 @@ class SettingFlags {
         add(setting.name, setting.placeholder, setting.help_text(), group.title);
   }
 
-  /// Name, without dashes, and text of each option that stands on the command line.
+  /// Name, without dashes, and value of each option on the command line.
   std::map<std::string, std::string> given() const;
   /// All names, without dashes.
   std::vector<std::string> names() const;
@@ -40,10 +41,21 @@ class SettingFlags {
   std::vector<std::pair<std::string, Option>> options_;
 };
 
+/// The same settings with another default in their help, such as "the run's". Without names: all.
+template <typename Options>
+Settings<Options> with_default(const char* text, Settings<Options> groups,
+                               const std::vector<std::string>& names = {}) {
+  for (auto& group : groups)
+    for (auto& setting : group.settings)
+      if (names.empty() || std::find(names.begin(), names.end(), setting.name) != names.end())
+        setting.unset = text;
+  return groups;
+}
+
 /// --precision of a command.
 class PrecisionFlag {
  public:
-  /// `fallback` says in the help what counts where it does not stand.
+  /// `fallback` is the default in the help.
   PrecisionFlag(Command command, const char* fallback);
   std::optional<Precision> read() const;
 
@@ -61,7 +73,7 @@ class DeviceFlag {
   Option option_;
 };
 
-/// The options of a command that decide a method and its choices.
+/// The options of a command that choose a method and its variants.
 class PositionFlags {
  public:
   explicit PositionFlags(Command command);
@@ -71,21 +83,24 @@ class PositionFlags {
   SettingFlags flags_;
 };
 
-/// The options of a command that decide a model.
+/// The options of a command that choose a model.
 class ModelFlags {
  public:
   explicit ModelFlags(Command command);
 
-  /// The model asked for, checked. Refuses options that its family does not have.
+  /// The model, checked. Refuses options that its family does not have.
   ModelOptions read() const;
-  /// The options that stand on the command line.
+  /// Names, with dashes, of the options on the command line.
   std::vector<std::string> given() const;
+  Option model() const { return model_; }  ///< --model
 
  private:
   SettingFlags flags_;
+  Option model_;
 };
 
-/// Adds --model and the options of a model.
-void add_model_flags(SettingFlags& flags);
+/// Adds --model and the options of a model. Returns --model. `fallback` is its default in the help.
+Option add_model_flags(SettingFlags& flags, const char* fallback = nullptr,
+                       const Settings<ModelOptions>& settings = model_settings());
 
 }  // namespace translution::cli

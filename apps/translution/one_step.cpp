@@ -31,8 +31,8 @@ namespace {
 constexpr double kSpare = 0.5e9;  // bytes for the program itself, accumulators and temporaries
 constexpr double kPerWeight = 4;  // bytes
 
-// How a step fits into memory: the batch in parts; moments allocated up front, as from the second
-// step on, or, if that is too much, in the update (AdamW::Memory::lean).
+// How a step is made to fit into memory: the batch in parts; moments allocated up front, as from
+// the second step on, or, if that is too much, in the update (AdamW::Memory::lean).
 struct StepPlan {
   int64_t batch, parts;
   bool moments_first;
@@ -46,8 +46,7 @@ double bytes_of(const ModelOptions& model, const StepPlan& plan) {
   return std::max(3 * weights, bytes - 2 * weights) + kSpare;
 }
 
-// The fewest parts that fit, with moments first if they can be; the leanest plan where nothing
-// fits.
+// The fewest parts that fit, if possible with moments first. If nothing fits, the leanest plan.
 StepPlan plan_step(const ModelOptions& model, int64_t batch, double memory_gb) {
   for (const bool moments_first : {true, false})
     for (int64_t parts = 1; parts <= batch; parts *= 2)
@@ -57,12 +56,11 @@ StepPlan plan_step(const ModelOptions& model, int64_t batch, double memory_gb) {
   return {batch, batch, false};
 }
 
-// A step that is to be taken.
 struct StepTask {
   const PlanRow* row;
   TrainOptions train;
   StepPlan plan;
-  double bytes, seconds;  // as far as can be told
+  double bytes, seconds;  // estimates
 };
 
 StepTask make_task(const ReproducePlan& plan, const PlanRow& row, double memory_gb, double rate) {
@@ -83,7 +81,7 @@ std::vector<StepTask> make_tasks(const ReproduceCall& call, const ReproducePlan&
   return tasks;
 }
 
-// Why a step cannot be taken; nothing where it can.
+// Why a step does not fit into memory; empty if it does.
 std::string too_much(const StepTask& task, const ReproduceCall& call) {
   if (task.bytes > 1e9 * call.memory_gb)
     return fmt::format("more than --memory, {} GB", call.memory_gb);
@@ -124,10 +122,11 @@ void require_all_fit(const ReproduceCall& call, const std::vector<StepTask>& tas
 void require_fits(const DataSource& source, const StepTask& task, const std::string& name) {
   require_data_fits(task.row->model, source, name, /*spare_classes=*/true);
   require(source.train->size() >= task.plan.batch, name, " has ", source.train->size(),
-          " samples, and a step needs ", task.plan.batch, "; set --batch, or take other --data");
+          " samples, expected at least the batch, ", task.plan.batch,
+          "; lower --batch, or use other --data");
 }
 
-// Nothing where no data is named: random numbers do.
+// Without --data: nothing, and the step uses random numbers.
 std::optional<DataSource> open_for(const ReproduceCall& call, const std::vector<StepTask>& tasks) {
   if (call.request.data.empty()) return std::nullopt;
   auto source = open_to_train(data_of(call.request));
@@ -140,7 +139,8 @@ Batch batch_of(const std::optional<DataSource>& source, const StepTask& task,
   if (!source) return random_batch(task.row->model, task.plan.batch, random);
   BatchOrder order(source->train->size(), training_order(task.plan.batch, 0));
   auto batch = source->train->load(*order.next());
-  // Mixed images have a share for each class of the data, which may have fewer than the model.
+  // Targets of mixed images have a share for each class of the data, which may have fewer classes
+  // than the model.
   if (batch.target.is_floating_point())
     batch.target =
         torch::constant_pad_nd(batch.target, {0, task.row->model.classes - batch.target.size(1)});
@@ -172,7 +172,8 @@ StepResult take_step(const ReproduceCall& call, const PaperTable& table,
   StepResult result;
   static_cast<RowName&>(result) = name_row(table, *task.row);
   const auto peak = peak_bytes([&] { measure_step(source, task, result); });
-  ensure(peak.has_value(), "one step: this system does not tell how much memory it takes");
+  ensure(peak.has_value(),
+         "one step: this system does not report peak memory; expected Linux with /proc");
   result.parameters = model_cost(task.row->model).parameters;
   result.batch = task.plan.batch, result.parts = task.plan.parts;
   result.peak_bytes = *peak;
@@ -191,10 +192,10 @@ void check_settings(const PlanRequest& request) {
                                       "label-smoothing", "precision", "device"};
   for (const auto& [name, text] : request.settings)
     require(std::find(std::begin(kOfAStep), std::end(kOfAStep), name) != std::end(kOfAStep),
-            "--one-step: --", name, " changes nothing of a single step; leave it out");
+            "--one-step: --", name, " has no effect on a single step; leave it out");
 }
 
-// The rows asked for, or those that the paper could not train.
+// The plan for the rows of --rows, by default those that ran out of memory in the paper.
 ReproducePlan plan_of(const ReproduceCall& call) {
   const auto table = paper_table(call.request.table);
   check_settings(call.request);
@@ -208,7 +209,7 @@ ReproducePlan plan_of(const ReproduceCall& call) {
   auto plan = make_plan(request, paper_data(subject_of(table.rows.front().model)).facts);
   require(find_device(plan.trainings.front().train.device).is_cpu(),
           "--one-step measures the memory of this process; expected --device cpu");
-  for (auto& row : plan.rows) row.model.workspace = 0;  // encode again rather than keep
+  for (auto& row : plan.rows) row.model.workspace = 0;  // recompute encodings to save memory
   return plan;
 }
 
@@ -221,7 +222,7 @@ void show_steps(const ReproduceCall& call) {
   try {
     open_for(call, tasks);  // refuses data that does not fit
   } catch (const std::runtime_error& error) {
-    if (!known_data(call.request.data)) throw;  // a recipe's need not have been fetched yet
+    if (!known_data(call.request.data)) throw;  // data of a recipe may be fetched later
     fmt::print("{}\n", error.what());
   }
   print_tasks(call, tasks);
@@ -235,7 +236,7 @@ void reproduce_steps(const ReproduceCall& call) {
   print_tasks(call, tasks);
   require_all_fit(call, tasks);
   Results results{plan.table.name, plan.table.title};
-  write_results(call, results);  // now: after a long step is too late to find that it cannot be
+  write_results(call, results);  // fails now, not after a long step, if --out cannot be written
   for (const auto& task : tasks) {
     const auto step = take_step(call, plan.table, source, task);
     fmt::print("{} with {}: {:.1f} s, peak {}, loss {:.4f}\n", step.model, step.method,

@@ -26,7 +26,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Control characters, which a terminal would obey, become spaces.
+// Replaces control characters, which a terminal would interpret, by spaces.
 std::string without_controls(std::string text) {
   for (char& letter : text)
     if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = ' ';
@@ -42,10 +42,10 @@ std::string bar(double share, size_t width) {
 
 std::string duration_text(double seconds) {
   if (!(seconds >= 0 && seconds < 1e10)) return "?";
-  const auto whole = static_cast<int64_t>(std::lround(seconds));
-  const int64_t minutes = whole / 60, hours = whole / 3600;
-  if (minutes == 0) return fmt::format("{} s", whole);
-  if (minutes < 10) return fmt::format("{} min {:02} s", minutes, whole % 60);
+  const auto rounded = static_cast<int64_t>(std::lround(seconds));
+  const int64_t minutes = rounded / 60, hours = rounded / 3600;
+  if (minutes == 0) return fmt::format("{} s", rounded);
+  if (minutes < 10) return fmt::format("{} min {:02} s", minutes, rounded % 60);
   if (hours == 0) return fmt::format("{} min", minutes);
   if (hours < 24) return fmt::format("{} h {:02} min", hours, minutes % 60);
   return fmt::format("{} d {:02} h", hours / 24, hours % 24);
@@ -72,8 +72,8 @@ Progress::~Progress() {
   if (drawn_) std::fputs("\n", stream_);
 }
 
-// The rate since the first update, in which the later half of the time counts for three quarters:
-// it follows a change of speed, and pauses, such as evaluations, count.
+// A weighted mean of the rate since the first update: the later half of the time has a weight of
+// three quarters. It follows a change of speed, and includes pauses, such as evaluations.
 void Progress::measure_rate(double now) {
   if (done_ <= measured_done_ || now <= measured_) return;
   const double rate = (done_ - measured_done_) / (now - measured_);
@@ -87,10 +87,10 @@ std::string Progress::time_left() const {
   return rate_ > 0 ? "  " + duration_text((total_ - done_) / rate_) + " left" : "";
 }
 
-// Percentage, count and time come first, then the parts of the text that fit. The bar fills the
-// rest.
+// Percentage, count and time have priority, then the parts of the text that fit. The bar takes the
+// remaining columns.
 std::string Progress::line(int columns, const std::string& time) const {
-  // The last column wraps on some terminals.
+  // Some terminals wrap at the last column.
   const size_t limit = columns > 0 ? columns - 1 : SIZE_MAX;
   const double share = std::clamp(static_cast<double>(done_) / total_, 0.0, 1.0);
   const std::string total = grouped(total_);

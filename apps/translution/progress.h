@@ -9,29 +9,29 @@ namespace translution::cli {
 
 /// Where progress is shown.
 struct Display {
-  std::function<double()> seconds;  ///< a clock that never goes back
-  std::function<int()> columns;     ///< width of the terminal, asked at every drawing; 0: a file
+  std::function<double()> seconds;  ///< a monotonic clock
+  std::function<int()> columns;     ///< current width of the terminal; 0: a file
 };
 
-/// The display behind a stream: a terminal with its width, or a file.
+/// The display of a stream: a terminal with its width, or a file.
 Display display_of(std::FILE* stream);
 
-/// Progress of some work. On a terminal one line is rewritten in place, at most ten times a second;
-/// in a file a line follows when another tenth is done and half a minute has passed.
+/// Shows the progress of work. A terminal has one line, redrawn at most ten times a second. A file
+/// gets a new line for every tenth of the work, at most one in 30 seconds.
 class Progress {
  public:
   Progress(int64_t total, std::FILE* stream);
   Progress(int64_t total, std::FILE* stream, Display display);
-  /// Ends the line on the terminal, also when the work has failed.
+  /// Ends the line on the terminal, even if the work has failed.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `text` has parts with two spaces between them, such as "loss 0.31  1,840 samples/s". The last
-  /// ones are left out where the line is too short. The first call starts the clock, and need not
-  /// be at 0.
+  /// `text` has parts separated by two spaces, such as "loss 0.31  1,840 samples/s". If the line is
+  /// too short, the last parts are left out. The first call starts the clock; its `done` may be
+  /// above 0.
   void update(int64_t done, const std::string& text);
-  /// A line of its own, above the bar.
+  /// Prints a line above the bar.
   void message(const std::string& line);
   /// Shows the last state and the time since the first update. Later updates do nothing.
   void finish();
@@ -49,12 +49,12 @@ class Progress {
   int64_t done_ = 0;
   std::string text_;
   double started_ = -1;  // time of the first update; -1: none yet
-  double measured_ = 0;  // time of the last measurement of the rate, and what was done by then
+  double measured_ = 0;  // time of the last measurement of the rate, and `done` at that time
   int64_t measured_done_ = 0;
-  double rate_ = 0;      // per second; 0: not known
+  double rate_ = 0;      // per second; 0: unknown
   double shown_ = -1e9;  // time of the last drawing
   int64_t shown_tenths_ = 0;
-  bool drawn_ = false;  // the terminal shows a line that has not ended
+  bool drawn_ = false;  // the terminal shows an unfinished line
   bool finished_ = false;
 };
 

@@ -47,20 +47,20 @@ KnownRuns known_of(const ReproduceCall& call, const ReproducePlan& plan) {
   return call.known.empty() ? KnownRuns() : known_runs(plan, read_results(call.known));
 }
 
-// Of all trainings; refuses one that is not there.
+// The device of all trainings. Throws if it is not available.
 std::string device_of(const ReproducePlan& plan) {
   const auto& name = plan.trainings.front().train.device;
   find_device(name);
   return name;
 }
 
-// A training of the plan, how far it is, and what is still to come.
+// A training of the plan, its progress, and its forecast.
 struct Task {
   const Training* training;
   std::string directory;
   bool known;      // from other results
   int64_t step;    // of the newest checkpoint
-  bool evaluated;  // or was that interrupted?
+  bool evaluated;  // false: a stop interrupted the evaluation at that step
   Forecast forecast;
 
   bool finished() const { return step == training->steps && evaluated; }
@@ -73,14 +73,14 @@ struct Task {
   }
 };
 
-// The facts of the data; those that are known of a recipe's where it was not fetched.
+// The facts of the data. If the data of a recipe was not fetched, its known facts.
 DataFacts facts_or_known(const DataOptions& data) {
   const auto known = known_data(data.data);
   try {
     return facts_of(open_to_train(data));
   } catch (const std::runtime_error& error) {
     if (!known) throw;
-    fmt::print("{}\nThe plan counts with what {} has.\n", error.what(), known->name);
+    fmt::print("{}\nThe plan uses the known sizes of {}.\n", error.what(), known->name);
   }
   auto facts = known->facts;
   if (data.train_limit > 0) facts.samples = std::min(facts.samples, data.train_limit);
@@ -89,8 +89,8 @@ DataFacts facts_or_known(const DataOptions& data) {
   return facts;
 }
 
-// What the log of a begun training says about the share of the machine's products that it reaches;
-// 0: nothing. The middle of all: the machine may have been busy with something else for a while.
+// The share of the machine's product rate that a training reached, from its log; 0 if unknown. The
+// median, as the machine may have been busy for a while.
 double share_in_log(const std::string& directory, Precision precision) {
   const std::string path = directory + "/metrics.jsonl";
   if (!fs::exists(path)) return 0;
@@ -103,14 +103,14 @@ double share_in_log(const std::string& directory, Precision precision) {
 
 std::vector<Task> make_tasks(const ReproduceCall& call, const ReproducePlan& plan,
                              const DataFacts& facts, const KnownRuns& known) {
-  const Precision precision = plan.trainings.front().train.precision;  // that of all
+  const Precision precision = plan.trainings.front().train.precision;  // the same for all
   const double rate = ProductRate(precision, call.threads).best_gflops();
   std::vector<Task> tasks;
   for (const auto& training : plan.trainings) {
     const std::string directory = call.runs + "/" + training.name;
     const bool is_known = known.count(training.name) > 0;
     const auto [step, evaluated] = is_known ? RunState{training.steps} : run_state(directory);
-    ensure(step <= training.steps, directory, ": has got to step ", step, ", and the data makes ",
+    ensure(step <= training.steps, directory, ": is at step ", step, ", but the training has ",
            training.steps, " steps now; use the same data, or other --runs");
     tasks.push_back({&training, directory, is_known, step, evaluated,
                      forecast(training, facts, rate, share_in_log(directory, precision))});
@@ -123,7 +123,7 @@ std::string state_of(const Task& task) {
   if (task.finished()) return "finished";
   if (!task.fits())
     return fmt::format("more than there is, {}", in_bytes(static_cast<double>(usable_bytes())));
-  return task.step == 0 ? "" : fmt::format("goes on after step {}", grouped(task.step));
+  return task.step == 0 ? "" : fmt::format("resumes after step {}", grouped(task.step));
 }
 
 void print_tasks(const std::vector<Task>& tasks) {
@@ -142,7 +142,7 @@ void print_tasks(const std::vector<Task>& tasks) {
                duration_text(task.seconds_left()), in_bytes(task.forecast.bytes), state_of(task)});
     seconds += task.seconds_left();
   }
-  fmt::print("{}\n{} to go, as far as can be told\n", table.str(), duration_text(seconds));
+  fmt::print("{}\n{} to go (estimate)\n", table.str(), duration_text(seconds));
 }
 
 void require_all_fit(const std::vector<Task>& tasks) {
@@ -167,9 +167,9 @@ void print_rows(const ReproducePlan& plan) {
   std::fflush(stdout);
 }
 
-// ------------------------------------------------------------------------------- what is written
+// ------------------------------------------------------------------------------------ output
 
-// The trainings of the results, also of earlier calls, that lie here.
+// The run directories that exist for the results, including those of earlier calls.
 std::vector<std::string> runs_of(const ReproduceCall& call, const Results& results) {
   std::vector<std::string> directories;
   std::set<std::string> seen;
@@ -182,7 +182,7 @@ std::vector<std::string> runs_of(const ReproduceCall& call, const Results& resul
   return directories;
 }
 
-// Minutes for large models. False where no training lies here.
+// Takes minutes for large models. Returns false if there is no run directory.
 bool write_report(const ReproduceCall& call, const Results& results, const std::string& device) {
   const auto directories = runs_of(call, results);
   ReportData data;
@@ -218,7 +218,7 @@ Results write_all(const ReproduceCall& call, const ReproducePlan& plan, const Kn
   return write_results(call, collect_results(plan, call.runs, command, known));
 }
 
-// A training that is finished has a figure from its last step, unless its log was damaged.
+// A finished training has a figure of its last step, unless its log was damaged.
 void require_final_figures(const ReproduceCall& call, const ReproducePlan& plan,
                            const KnownRuns& known) {
   const auto results = collect_results(
@@ -238,13 +238,13 @@ class Overall {
  public:
   explicit Overall(const std::vector<Task>& tasks) : progress_(total(tasks), stderr) {}
 
-  TrainEvents events_of(const Task& task, const std::string& place,
+  TrainEvents events_of(const Task& task, const std::string& position,
                         const std::function<void()>& write) {
     TrainEvents events;
     events.message = [this](const std::string& line) { progress_.message(line); };
     events.step = [=, &task](int64_t step, const Metrics& latest) {
       progress_.update(done_ + milliseconds(task, step - task.step),
-                       place + "  " + metrics_text(latest));
+                       position + "  " + metrics_text(latest));
     };
     events.metrics = [=, &task](const Metrics& metrics) {
       if (metrics.split == "train") return;
@@ -255,8 +255,10 @@ class Overall {
     };
     return events;
   }
-  void start(const std::string& place) { progress_.update(done_, place); }
-  void finish(const Task& task) { done_ += milliseconds(task, task.training->steps - task.step); }
+  void begin_task(const std::string& position) { progress_.update(done_, position); }
+  void finish_task(const Task& task) {
+    done_ += milliseconds(task, task.training->steps - task.step);
+  }
 
  private:
   static int64_t milliseconds(const Task& task, int64_t steps) {
@@ -295,8 +297,8 @@ void train_task(const ReproduceCall& call, const Task& task, TrainEvents events)
   const auto reached = train_until_signal(std::move(run), source);
   if (!reached.done || stop_requested())
     throw Stopped(
-        fmt::format("stopped after step {} of {}; the checkpoint is saved: "
-                    "the same command goes on from there",
+        fmt::format("stopped after step {} of {}; a checkpoint is saved, "
+                    "continue with the same command",
                     reached.step, training.name));
 }
 
@@ -308,7 +310,7 @@ DataSource open_to_train(const DataOptions& data) {
   } catch (const std::runtime_error& error) {
     const auto known = known_data(data.data);
     if (!known || *known->fetch == '\0') throw;
-    // What is wrong stands before the semicolon, and advice for any data behind it.
+    // The message has the error before the semicolon, and general advice after it.
     const std::string text = error.what();
     throw std::runtime_error(
         join(text.substr(0, text.find(';')), "; to fetch ", known->name, ": ", known->fetch));
@@ -360,20 +362,20 @@ void reproduce_table(const ReproduceCall& call) {
   print_tasks(tasks);
   std::fflush(stdout);
   require_all_fit(tasks);
-  // Now: hours later is too late to find that it cannot be.
+  // Fails now, not after hours of training, if --out cannot be written.
   auto results = write_all(call, plan, known);
   Overall overall(tasks);
   for (size_t t = 0; t < tasks.size(); ++t) {
     if (tasks[t].finished()) continue;
-    const auto place = fmt::format("{} of {}", t + 1, tasks.size());
-    overall.start(place);
+    const auto position = fmt::format("{} of {}", t + 1, tasks.size());
+    overall.begin_task(position);
     train_task(call, tasks[t],
-               overall.events_of(tasks[t], place, [&] { write_all(call, plan, known); }));
-    overall.finish(tasks[t]);
+               overall.events_of(tasks[t], position, [&] { write_all(call, plan, known); }));
+    overall.finish_task(tasks[t]);
     results = write_all(call, plan, known);
   }
   require_final_figures(call, plan, known);
-  fmt::print("\n{}\n{}/results.json, table.md and curves\n", markdown_table(results), call.out);
+  fmt::print("\n{}\n{}/results.json, table.md and curves\n", markdown_figures(results), call.out);
   std::fflush(stdout);
   if (write_report(call, results, device)) fmt::print("{}/report.html\n", call.out);
 }

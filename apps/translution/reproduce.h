@@ -11,32 +11,32 @@ struct DataSource;
 
 namespace translution::cli {
 
-/// A table of the paper, to be reproduced.
+/// A call of `translution reproduce`.
 struct ReproduceCall {
   PlanRequest request;
-  std::string out;    ///< results, table, curves and report go here
-  std::string runs;   ///< run directories go here
-  std::string known;  ///< results whose finished trainings are not made again; empty: none
+  std::string out;    ///< directory of results, table, curves and report
+  std::string runs;   ///< directory of the run directories
+  std::string known;  ///< directory of results; trainings finished there are skipped; empty: none
   int threads = 1;
-  double memory_gb = 20;  ///< that one step may take
+  double memory_gb = 20;  ///< memory limit of one step
 };
 
-/// The plan, printed: trainings with time and memory, and what is cut. Nothing is trained. Data of
-/// the budget need not have been fetched.
+/// Prints the plan: trainings with time and memory, and cuts from the recipe. Trains nothing. If
+/// the data of a recipe is missing, its known sizes are used.
 void show_plan(const ReproduceCall& call);
-/// The same for one step of each row.
+/// Prints the plan for one step of each row.
 void show_steps(const ReproduceCall& call);
-/// Trains what is not trained yet. Results are written after every evaluation.
+/// Runs the trainings that are not finished. Writes the results after every evaluation.
 void reproduce_table(const ReproduceCall& call);
-/// One step of training at the paper's batch for each row; those that do not fit into memory are
-/// refused before the first is taken.
+/// Runs one training step at the paper's batch size for each row. Throws before the first step if
+/// one does not fit into memory.
 void reproduce_steps(const ReproduceCall& call);
 
-/// Writes results.json and table.md: the fresh rows over those that are there already.
+/// Writes results.json and table.md. Merges the fresh rows into those of an existing results.json.
 Results write_results(const ReproduceCall& call, const Results& fresh);
-/// Opens data to train on. Where that of a recipe is missing, the message says how to fetch it.
+/// Opens training data. If the data of a recipe is missing, the message says how to fetch it.
 DataSource open_to_train(const DataOptions& data);
-/// The command that makes this row again; mode: "--budget desk", or "--one-step".
+/// The command that reproduces this row. `mode`: "--budget desk", or "--one-step".
 std::string row_command(const ReproduceCall& call, const PlanRow& row, const std::string& mode);
 
 }  // namespace translution::cli

@@ -12,18 +12,18 @@
 namespace translution::cli {
 namespace {
 
-constexpr size_t kPoints = 60;  // of a line: enough to see its course
+constexpr size_t kPoints = 60;  // per line, about
 
-// The loss on "train" or another set, each point the mean of a stretch.
+// The loss on "train" or another set. Each point is the mean of consecutive values.
 std::vector<ChartPoint> loss_of(const std::string& path, const std::string& set) {
   std::vector<ChartPoint> all;
   for (const auto& moment : read_curves(path))
     if (moment.split == set && moment.values.front().first == "loss")
       all.push_back({moment.epoch, moment.values.front().second});
-  const size_t stretch = all.size() / kPoints + 1;
+  const size_t length = all.size() / kPoints + 1;
   std::vector<ChartPoint> points;
-  for (size_t begin = 0; begin < all.size(); begin += stretch) {
-    const size_t end = std::min(all.size(), begin + stretch);
+  for (size_t begin = 0; begin < all.size(); begin += length) {
+    const size_t end = std::min(all.size(), begin + length);
     double sum = 0;
     for (size_t i = begin; i < end; ++i) sum += all[i].y;
     points.push_back({all[end - 1].x, sum / static_cast<double>(end - begin)});
@@ -31,7 +31,7 @@ std::vector<ChartPoint> loss_of(const std::string& path, const std::string& set)
   return points;
 }
 
-// Dashed for digits that stand still, dotted where the colours begin anew.
+// Dashed for static digits, dotted for rows whose colour repeats that of an earlier row.
 Stroke stroke_of(const RowResult& row, const RunResult& run) {
   for (const auto& figure : row.figures)
     if (figure.run == run.name && figure.name.rfind("static_", 0) == 0) return Stroke::dashed;
@@ -44,8 +44,7 @@ std::string name_of_row(const RowResult& row, bool one_method) {
   return fmt::format("{} {}, {}", row.number, row.method, row.variant);
 }
 
-// The logarithm of a perplexity is a loss too, on text that was not learned: it is drawn beside
-// that of training.
+// For a perplexity, the loss of evaluation is drawn beside that of training.
 bool shows_evaluation(const RowResult& row) { return row.figures.front().metric == "perplexity"; }
 
 std::string title_of(const RowResult& row, const Results& results) {
@@ -56,7 +55,7 @@ std::string title_of(const RowResult& row, const Results& results) {
   return cuts.empty() || dashed.empty() ? cuts + dashed : cuts + "; " + dashed;
 }
 
-// One for each way of training; the first row of it makes it.
+// The chart for rows trained in the same way. Adds it for the first such row.
 LineChart& chart_for(const RowResult& row, const Results& results, std::vector<LineChart>& charts) {
   const auto title = title_of(row, results);
   const auto found = std::find_if(charts.begin(), charts.end(),

@@ -6,8 +6,8 @@
 
 namespace translution::cli {
 
-/// The losses of all trainings of a table as an SVG file; their curves lie in `curves`. Empty where
-/// nothing was trained.
+/// An SVG file with the losses of all trainings of a table, from the CSV files in the directory
+/// `curves`. Empty if nothing was trained.
 std::string results_picture(const Results& results, const std::string& curves);
 
 }  // namespace translution::cli

@@ -6,8 +6,8 @@
 
 namespace translution::cli {
 
-/// While one lives, SIGINT, SIGTERM and SIGHUP set `stop_requested`; before and after, they end the
-/// program at once. A SIGHUP that is ignored, as below nohup, stays ignored.
+/// During the lifetime of an object, SIGINT, SIGTERM and SIGHUP set `stop_requested`; otherwise
+/// they end the program at once. A SIGHUP that is ignored, as under nohup, stays ignored.
 class StopAtSignals {
  public:
   StopAtSignals();
@@ -20,12 +20,12 @@ class StopAtSignals {
   void (*before_[kCount])(int);
 };
 
-/// A closed pipe no longer ends the program: what is printed into it is lost, the work goes on.
+/// A closed pipe no longer ends the program. Output into it is lost, and the work continues.
 void ignore_closed_pipes();
 
 const std::atomic<bool>& stop_requested();
 
-/// Work that was saved and stopped because of such a signal.
+/// Thrown after work was saved and stopped by such a signal.
 class Stopped : public std::runtime_error {
  public:
   explicit Stopped(const std::string& message);

@@ -6,12 +6,13 @@
 #include <iterator>
 
 namespace translution::cli {
+
 void Table::add(std::vector<std::string> row) {
   row.resize(columns_.size());
   rows_.push_back(std::move(row));
 }
 
-// 0 for a column to leave out.
+// 0 if the column is left out.
 size_t Table::width(size_t column) const {
   size_t width = 0;
   for (const auto& row : rows_) width = std::max(width, row[column].size());

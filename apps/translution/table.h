@@ -15,13 +15,13 @@ struct Column {
   Align align = Align::left;
 };
 
-/// Rows of text that line up. Titles are printed when one of them has text; a column in which no
-/// row has text is left out.
+/// A table of text with aligned columns. Titles are printed if one of them is not empty. Columns
+/// whose cells are all empty are left out.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// Takes one cell per column; missing ones are empty.
+  /// One cell per column; missing cells are empty.
   void add(std::vector<std::string> row);
   /// Every line starts with two spaces and ends in a line feed.
   std::string str() const;

@@ -6,7 +6,8 @@
 
 namespace translution::cli {
 
-/// For our kernels and for LibTorch's: teams of one size follow each other without delay.
+/// Sets the number of threads of our kernels and of LibTorch's. With the same number, switching
+/// between the two costs nothing.
 inline void use_threads(int count) {
   runtime().set_threads(count);
   at::set_num_threads(count);

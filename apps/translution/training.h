@@ -6,11 +6,12 @@
 
 namespace translution::cli {
 
-/// translution::train until the end of the run, or until a signal asks to stop (signals.h). The
-/// first line of config.toml says which program, LibTorch and instruction set made the run.
+/// Calls translution::train until the end of the run, or until a signal requests a stop
+/// (signals.h). The first line of config.toml names the versions of program and LibTorch, the
+/// instruction set and the number of threads.
 TrainResult train_until_signal(RunOptions options, const DataSource& data);
 
-/// "loss 0.31  1,840 samples/s": what a line of progress shows.
+/// The text of a line of progress: "loss 0.31  1,840 samples/s".
 std::string metrics_text(const Metrics& metrics);
 
 }  // namespace translution::cli

@@ -112,7 +112,7 @@ def test_other_states_are_named():
             translution.from_authors("v", state, kind="vit", **golden.options)
 
     refused({"mlp_head.bias": None}, r"'mlp_head.bias' \[5\] \(5 classes\) is missing")
-    refused({"more": torch.ones(2)}, r"'more' \[2\] has no place in this model")
+    refused({"more": torch.ones(2)}, r"'more' \[2\] is not a tensor of this model")
     refused({"cls_token": golden.state["cls_token"].float()}, "other tensors are Float|is Float")
     refused({"cls_token": golden.state["cls_token"].long()}, "must hold floating-point numbers")
     refused({"epoch": 3}, "'epoch' is int, expected a tensor")

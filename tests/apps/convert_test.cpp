@@ -151,7 +151,7 @@ TEST(Convert, CallsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(said("--to timm", 2), HasSubstr("--to: expected translution or authors, got timm"));
   EXPECT_THAT(said("--from authors", 2), HasSubstr("--model is missing"));
   EXPECT_THAT(said("--from gpt2 --model gpt-a-16", 2),
-              HasSubstr("gpt2 weights tell their model themselves; leave --model out"));
+              HasSubstr("gpt2 weights determine the model; remove --model"));
   EXPECT_THAT(said("--to authors", 1), HasSubstr("has no model options in its metadata"));
   EXPECT_THAT(said("--from timm", 1), HasSubstr("'patch_embed.proj.weight' is missing"));
   EXPECT_THAT(

@@ -14,8 +14,8 @@ struct Call {
   AttentionCall rest;
 };
 
-// A call that is right: batch 2, 5 tokens, 3 heads of 4, a bias per offset (9 slots).
-Call good() {
+// A valid call: batch 2, 5 tokens, 3 heads of 4 channels, a bias per offset (9 slots).
+Call valid() {
   Call call;
   call.terms.q = call.terms.k = call.terms.v = at::zeros({2, 5, 12});
   call.terms.bias = at::zeros({9, 3});
@@ -24,20 +24,20 @@ Call good() {
   return call;
 }
 
-// The same with relative queries, keys and values instead: 6 channels, matrices of 6x12.
+// A valid call with relative queries, keys and values: 6 channels, matrices [6, 12].
 Call relative() {
-  Call call = good();
+  Call call = valid();
   call.terms = {};
   call.terms.rel_q = call.terms.rel_k = call.terms.rel_v = at::zeros({2, 5, 6});
   call.terms.table_q = call.terms.table_k = call.terms.table_v = at::zeros({9, 6, 12});
   return call;
 }
 
-// Calls with one thing changed.
+// Makes a valid call with one change.
 template <typename Change>
-std::function<void()> with(Call (*start)(), Change change) {
-  return [start, change] {
-    Call call = start();
+std::function<void()> with(Call (*make_valid)(), Change change) {
+  return [make_valid, change] {
+    Call call = make_valid();
     change(call.terms, call.rest);
     attention(call.terms, call.rest);
   };
@@ -45,7 +45,7 @@ std::function<void()> with(Call (*start)(), Change change) {
 
 template <typename Change>
 std::function<void()> with(Change change) {
-  return with(good, change);
+  return with(valid, change);
 }
 
 std::vector<WrongCall> wrong_calls() {
@@ -73,7 +73,7 @@ std::vector<WrongCall> wrong_calls() {
        }),
        "attention: q has size 5 in dimension 1, expected 3 (the query rows); its shape is [2, 5, "
        "12]"},
-      {"queries that nobody names", with([](auto& t, auto& s) {
+      {"fewer queries than tokens without rows", with([](auto& t, auto& s) {
          t.q = t.q.narrow(1, 0, 2);
          t.bias = at::Tensor();
          s.pairs.text = "causal";
@@ -96,15 +96,15 @@ std::vector<WrongCall> wrong_calls() {
 std::vector<WrongCall> wrong_terms() {
   return {
       {"no terms", with([](auto& t, auto&) { t = {}; }),
-       "attention: every term is missing; hand in q, k and v or relative ones"},
+       "attention: expected terms, got none; pass q, k and v, or relative terms"},
       {"q without k", with([](auto& t, auto&) { t.k = at::Tensor(); }),
-       "attention: q and k come together, got only q"},
+       "attention: expected q and k together, got only q"},
       {"neither q nor relative queries", with([](auto& t, auto&) { t.q = t.k = at::Tensor(); }),
        "attention: expected q and k, or relative queries and keys, got neither"},
       {"no values", with([](auto& t, auto&) { t.v = at::Tensor(); }),
        "attention: expected v, or relative values, got neither"},
       {"a gate without position", with([](auto& t, auto&) { t.gate = at::zeros({3}); }),
-       "attention: gate and position come together, got only gate"},
+       "attention: expected gate and position together, got only gate"},
       {"integer q", with([](auto& t, auto&) { t.q = t.q.to(at::kLong); }),
        "attention: q must hold floating-point numbers, got Long; convert it"},
       {"k of another type", with([](auto& t, auto&) { t.k = t.k.to(at::kDouble); }),
@@ -122,7 +122,7 @@ std::vector<WrongCall> wrong_terms() {
          t.q = at::zeros({3, 5, 12});
        }),
        "attention: q has size 3 in dimension 0, expected 2 (the batch); its shape is [3, 5, 12]"},
-      {"v with other tokens", with([](auto& t, auto&) {
+      {"v with another number of tokens", with([](auto& t, auto&) {
          t.v = at::zeros({2, 4, 12});
        }),
        "attention: v has size 4 in dimension 1, expected 5 (the tokens); its shape is [2, 4, 12]"},
@@ -131,7 +131,7 @@ std::vector<WrongCall> wrong_terms() {
          s.pairs.text = "";
        }),
        "attention: expected one or more tokens, got none"},
-      {"a bias for other heads", with([](auto& t, auto&) {
+      {"a bias for another number of heads", with([](auto& t, auto&) {
          t.bias = at::zeros({9, 2});
        }),
        "attention: bias has size 2 in dimension 1, expected 3 (one number per head); its shape is "
@@ -154,7 +154,7 @@ std::vector<WrongCall> wrong_terms() {
             }),
        "attention: relative queries are 12 wide, relative keys 9; they must be equal, or both "
        "absent"},
-      {"a table for other channels",
+      {"a table for another number of channels",
        with(relative,
             [](auto& t, auto&) {
               t.table_q = at::zeros({9, 5, 12});
@@ -170,7 +170,7 @@ std::vector<WrongCall> wrong_terms() {
       {"a table of matrices without features",
        with(relative, [](auto& t, auto&) { t.rel_k = at::Tensor(); }),
        "attention: table_k must be [slots, width], one vector per slot, got [9, 6, 12]"},
-      {"a table that heads do not divide",
+      {"a table whose width the heads do not divide",
        with(relative,
             [](auto& t, auto&) {
               t.table_v = at::zeros({9, 6, 10});
@@ -183,11 +183,11 @@ std::vector<WrongCall> wrong_terms() {
 
 std::vector<WrongCall> wrong_pairs() {
   return {
-      {"a text that is none", with([](auto&, auto& s) { s.pairs.text = "five"; }),
+      {"pairs with an unknown text", with([](auto&, auto& s) { s.pairs.text = "five"; }),
        "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got 'five'"},
-      {"a word that pairs do not have", with([](auto&, auto& s) { s.pairs.text = "5 class"; }),
+      {"pairs with an unknown word", with([](auto&, auto& s) { s.pairs.text = "5 class"; }),
        "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got '5 class'"},
-      {"a radius that is no number", with([](auto&, auto& s) { s.pairs.text = "5 window=x"; }),
+      {"a radius that is not a number", with([](auto&, auto& s) { s.pairs.text = "5 window=x"; }),
        "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got '5 window=x'"},
       {"a radius below 0", with([](auto&, auto& s) { s.pairs.text = "5 direction=-1"; }),
        "offsets: expected a radius of 0 or more, got -1"},
@@ -208,22 +208,22 @@ std::vector<WrongCall> wrong_pairs() {
          t.bias = at::zeros({15, 3});
        }),
        "pairs: expected 6 tokens, got 5"},
-      {"a grid that is not smaller", with([](auto&, auto& s) { s.pairs.grid = {6}; }),
-       "pairs: expected a grid within 5, got 6"},
-      {"a grid of other tokens", with([](auto&, auto& s) { s.pairs.grid = {4}; }),
+      {"a grid that is larger than that of the pairs",
+       with([](auto&, auto& s) { s.pairs.grid = {6}; }), "pairs: expected a grid within 5, got 6"},
+      {"a grid with another number of tokens", with([](auto&, auto& s) { s.pairs.grid = {4}; }),
        "pairs: expected 4 tokens for the grid 4, got 5"},
-      {"a grid of other sides", with([](auto&, auto& s) {
+      {"a grid with another number of sides", with([](auto&, auto& s) {
          s.pairs.grid = {5, 1};
        }),
        "pairs: expected a grid of 1 sides within 5, got 5x1"},
       {"too few slots", with([](auto& t, auto&) { t.bias = t.bias.narrow(0, 0, 8); }),
-       "attention: bias has 8 rows, the pairs '5' have 9 slots; make them for the same offsets"},
+       "attention: bias has 8 rows, the pairs '5' have 9 slots; build both for the same offsets"},
       {"too many slots",
        with(relative,
             [](auto& t, auto&) {
               t.table_k = at::zeros({10, 6, 12});
             }),
-       "attention: table_k has 10 rows, the pairs '5' have 9 slots; make them for the same "
+       "attention: table_k has 10 rows, the pairs '5' have 9 slots; build both for the same "
        "offsets"},
       {"pairs of a relation that is not square",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*24"; }),
@@ -245,9 +245,9 @@ std::vector<WrongCall> wrong_pairs() {
 
 std::vector<WrongCall> wrong_attention_calls() {
   std::vector<WrongCall> all{
-      {"a dropout mask that drops all", [] { dropout_mask(1.0, good().terms.q, {}); },
+      {"a dropout mask with probability 1", [] { dropout_mask(1.0, valid().terms.q, {}); },
        "dropout: expected a probability in [0, 1), got 1"},
-      {"a dropout mask of NaN", [] { dropout_mask(std::nan(""), good().terms.q, {}); },
+      {"a dropout mask of NaN", [] { dropout_mask(std::nan(""), valid().terms.q, {}); },
        "dropout: expected a probability in [0, 1), got nan"},
       {"a dropout mask for a vector", [] { dropout_mask(0.5, at::zeros({2}), {}); },
        "dropout: expected x [B, N, C]"}};

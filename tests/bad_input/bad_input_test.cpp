@@ -9,7 +9,7 @@
 namespace translution {
 namespace {
 
-// The first line of the refusal; a note where the call is accepted.
+// The first line of the error message; "(accepted)" if the call does not throw.
 std::string refusal(const WrongCall& wrong) {
   std::string message = "(accepted)";
   try {
@@ -49,7 +49,7 @@ TEST(BadInput, ToALayerIsRefusedInOneLine) { EXPECT_GE(expect_refused(wrong_laye
 
 TEST(BadInput, ToAModelIsRefusedInOneLine) { EXPECT_GE(expect_refused(wrong_model_calls()), 25); }
 
-TEST(BadInput, CasesHaveNamesOfTheirOwn) {
+TEST(BadInput, CasesHaveUniqueNames) {
   std::set<std::string> names;
   size_t count = 0;
   for (const auto& calls :

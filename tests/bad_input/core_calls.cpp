@@ -11,12 +11,12 @@ namespace {
 
 constexpr int64_t kHugeGrid = std::numeric_limits<int64_t>::max();
 
-// A position with one choice changed, checked.
-template <typename Choose>
-void check_position(Method method, Choose choose) {
+// Checks a position with one change.
+template <typename Change>
+void check_position(Method method, Change change) {
   Position position;
   position.method = method;
-  choose(position);
+  change(position);
   position.check();
 }
 
@@ -59,7 +59,7 @@ std::vector<WrongCall> wrong_tables() {
          count_pairs({{4, 0}});
        },
        "offsets: expected sides of 1 or more, got 4x0"},
-      {"the offset of a slot that is not there", [] { OffsetTable({{2}}).offset(3); },
+      {"the offset of a slot out of range", [] { OffsetTable({{2}}).offset(3); },
        "offsets: expected a slot from 0 to 2, got 3"},
       {"the name of a negative slot", [] { OffsetTable({{2}}).slot_name(-1); },
        "offsets: expected a slot from 0 to 2, got -1"},
@@ -100,7 +100,7 @@ std::vector<WrongCall> wrong_relations() {
          OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {0});
        },
        "relation: expected a mirror of 2 entries, one per slot, got 1"},
-      {"a mirror that leaves the slots",
+      {"a mirror with a slot out of range",
        [] {
          OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {0, 2});
        },
@@ -118,7 +118,7 @@ std::vector<WrongCall> wrong_names() {
        "unknown mixing ''; expected one of sum, mean"},
       {"empty roles", [] { Roles::parse(""); },
        "roles: expected some of q, k and v, or 'none', got an empty string"},
-      {"roles with a strange letter", [] { Roles::parse("qx"); },
+      {"roles with an unknown letter", [] { Roles::parse("qx"); },
        "roles: expected some of q, k and v, or 'none', got 'qx'"},
       {"a repeated role", [] { Roles::parse("qvq"); },
        "roles: expected each of q, k and v at most once, got 'qvq'"},

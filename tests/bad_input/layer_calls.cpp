@@ -22,12 +22,11 @@ std::shared_ptr<const OffsetTable> any_relation() {
   return std::make_shared<const OffsetTable>(OffsetTable::from_relation({0, 0, 0, 0}, 2, 1));
 }
 
-// Builds the layer.
 std::function<void()> building(const AttentionOptions& options) {
   return [options] { Attention layer(options); };
 }
 
-// Calls a layer for 7 tokens of 6 channels.
+// Calls a layer made for 7 tokens of 6 channels.
 std::function<void()> calling(const at::Tensor& x, const at::Tensor& rows = {}) {
   return [x, rows] { Attention(tiny())->forward(x, rows); };
 }
@@ -38,7 +37,7 @@ std::vector<WrongCall> wrong_options() {
        "attention: expected dim of 1 or more, got 0"},
       {"a layer of no heads", building(tiny().heads(0)),
        "attention: expected one or more heads, got 0"},
-      {"a layer of negative heads' width", building(tiny().dim_head(-4)),
+      {"a layer with a negative dim_head", building(tiny().dim_head(-4)),
        "attention: expected dim_head of 1 or more, got -4"},
       {"a layer whose width overflows",
        building(tiny().heads(int64_t{1} << 40).dim_head(int64_t{1} << 40)),
@@ -73,7 +72,7 @@ std::vector<WrongCall> wrong_options() {
        "block: expected dim and mlp_dim of 1 or more, got 6 and 0"},
       {"a block with a NaN dropout", [] { Block(tiny(), 8, BlockStyle{std::nan("")}); },
        "block: expected a dropout probability in [0, 1), got nan"},
-      {"a block that drops all", [] { Block(tiny(), 8, BlockStyle{1.0}); },
+      {"a block with a dropout of one", [] { Block(tiny(), 8, BlockStyle{1.0}); },
        "block: expected a dropout probability in [0, 1), got 1"},
   };
 }
@@ -83,7 +82,7 @@ std::vector<WrongCall> wrong_inputs() {
       {"a layer called with nothing", calling({}), "attention: x [B, N, 6] is missing"},
       {"a layer called without a batch", calling(torch::zeros({7, 6})),
        "attention: x must be [B, N, 6], got [7, 6]"},
-      {"a layer called with other channels", calling(torch::zeros({2, 7, 5})),
+      {"a layer called with another number of channels", calling(torch::zeros({2, 7, 5})),
        "attention: x must be [B, N, 6], got [2, 7, 5]"},
       {"a layer called with too few tokens", calling(torch::zeros({2, 6, 6})),
        "attention: x has 6 tokens, this layer was built for 7"},
@@ -103,10 +102,10 @@ std::vector<WrongCall> wrong_inputs() {
        "translution: q is Float but x is Double; convert one of them"},
       {"a layer called on another device", calling(torch::zeros({2, 7, 6}, torch::kMeta)),
        "translution: q is on cpu but x is on meta; move one of them"},
-      {"a layer asked for rows out of range",
+      {"a layer called with rows out of range",
        calling(torch::zeros({2, 7, 6}), torch::full({1}, 7, torch::kLong)),
        "translution: expected query rows from 0 to 6, got 7"},
-      {"a layer asked for float rows", calling(torch::zeros({2, 7, 6}), torch::zeros({1})),
+      {"a layer called with float rows", calling(torch::zeros({2, 7, 6}), torch::zeros({1})),
        "attention: rows must be a vector of int64 token indices, got Float [1]"},
   };
 }
@@ -118,7 +117,7 @@ NamedTensors tensors_of(const Attention& layer) {
   return tensors;
 }
 
-// Loads the tensors of a layer on 2x3 into one on 3x3, with one thing changed.
+// Loads the tensors of a layer on a 2x3 grid, with one change, into a layer on 3x3.
 template <typename Change>
 std::function<void()> loading(Change change, std::vector<int64_t> saved_grid = {2, 3}) {
   return [change, saved_grid] {
@@ -134,7 +133,7 @@ std::vector<WrongCall> wrong_loads() {
     return [=] { regrid_offsets(at::zeros({rows, 2}), OffsetTable(from), OffsetTable(to), fill); };
   };
   return {
-      {"loading without a tensor", loading([](auto& t) { t.erase("out.bias"); }),
+      {"loading with a missing tensor", loading([](auto& t) { t.erase("out.bias"); }),
        "load: out.bias [6] is missing; expected tensors of the same model"},
       {"loading an unknown tensor", loading([](auto& t) { t["kex"] = at::zeros({1}); }),
        "load: the model has no parameter 'kex'; did you mean 'key'?"},
@@ -150,7 +149,7 @@ std::vector<WrongCall> wrong_loads() {
       {"loading a table with other rows",
        loading([](auto& t) { t["key"] = t["key"].narrow(0, 0, 17); }),
        "regrid: key has 17 rows, the source grid has 18"},
-      {"loading a number for a table", loading([](auto& t) { t["key"] = at::zeros({}); }),
+      {"loading a scalar for a table", loading([](auto& t) { t["key"] = at::zeros({}); }),
        "regrid: key must have 18 rows, got a single number"},
       {"loading from another grid", loading(nothing, {2, 2}),
        "regrid: query has 18 rows, the source grid has 12"},
@@ -190,7 +189,7 @@ std::vector<WrongCall> wrong_loads() {
        regrid({{2, 2}, false, true}, {{3, 3}, false, true}, 5, Fill::bicubic),
        "regrid: bicubic filling needs a full grid of 1 or 2 dimensions with an offset each; use "
        "nearest"},
-      {"regridding places of another dimension",
+      {"regridding positions of another dimension",
        [] {
          regrid_places(at::zeros({4, 2}), {{4}}, {{2, 3}}, Fill::nearest);
        },

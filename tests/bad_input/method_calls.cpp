@@ -10,7 +10,7 @@
 namespace translution {
 namespace {
 
-// x of 5 tokens with 6 channels, weights for 3 heads of 4, 9 slots.
+// 5 tokens of 6 channels; weights for 3 heads of 4 channels and 9 slots.
 at::Tensor features() { return at::zeros({2, 5, 6}); }
 at::Tensor matrix() { return at::zeros({6, 12}); }
 at::Tensor table() { return at::zeros({9, 6, 12}); }
@@ -22,7 +22,7 @@ AttentionCall options() {
   return call;
 }
 
-// A translution that is right, with one thing changed.
+// A valid call of translution with one change.
 template <typename Change>
 std::function<void()> translution_with(Change change) {
   return [change] {
@@ -34,7 +34,7 @@ std::function<void()> translution_with(Change change) {
   };
 }
 
-// alpha-Translution with a small space of 6.
+// A valid call of alpha_translution, with low-rank size 6, with one change.
 template <typename Change>
 std::function<void()> alpha_with(Change change) {
   return [change] {
@@ -72,12 +72,12 @@ std::vector<WrongCall> wrong_translutions() {
       {"translution of no tokens", translution_with([](auto& x, auto&, auto&) {
          x = at::zeros({2, 0, 6});
        }),
-       "translution: expected one or more tokens, x is [2, 0, 6]"},
-      {"translution of other tokens", translution_with([](auto& x, auto&, auto&) {
+       "translution: expected one or more tokens, got x [2, 0, 6]"},
+      {"translution of another number of tokens", translution_with([](auto& x, auto&, auto&) {
          x = at::zeros({2, 6, 6});
        }),
        "pairs: expected 1 to 5 tokens, got 6"},
-      {"translution of other channels", translution_with([](auto& x, auto&, auto&) {
+      {"translution of another number of channels", translution_with([](auto& x, auto&, auto&) {
          x = at::zeros({2, 5, 7});
        }),
        "translution: q has size 6 in dimension 1, expected 7 (the channels that it multiplies); "
@@ -87,7 +87,7 @@ std::vector<WrongCall> wrong_translutions() {
        "translution: v [slots, C, width] or [C, width] is missing"},
       {"translution without q", translution_with([](auto&, auto& w, auto&) { w.q = at::Tensor(); }),
        "translution: q [slots, C, width] or [C, width] is missing"},
-      {"translution with a number for v",
+      {"translution with a scalar for v",
        translution_with([](auto&, auto& w, auto&) { w.v = at::zeros({}); }),
        "translution: v must be [slots, C, width] or [C, width], got []"},
       {"translution with a vector for k",
@@ -103,7 +103,7 @@ std::vector<WrongCall> wrong_translutions() {
        }),
        "translution: k has size 9 in dimension 1, expected 12 (the width of the other roles); its "
        "shape is [6, 9]"},
-      {"translution with heads that do not divide",
+      {"translution with heads that do not divide the width",
        translution_with([](auto&, auto&, auto& call) { call.heads = 8; }),
        "translution: the width 12 of q does not split evenly among 8 heads; expected a multiple of "
        "8"},
@@ -122,7 +122,7 @@ std::vector<WrongCall> wrong_translutions() {
        "'causal'"},
       {"translution with too few slots",
        translution_with([](auto&, auto& w, auto&) { w.v = w.v.narrow(0, 0, 4); }),
-       "attention: table_v has 4 rows, the pairs '5' have 9 slots; make them for the same "
+       "attention: table_v has 4 rows, the pairs '5' have 9 slots; build both for the same "
        "offsets"},
       {"translution with rows out of range", translution_with([](auto&, auto&, auto& call) {
          call.pairs.rows = {5, 5};
@@ -132,8 +132,8 @@ std::vector<WrongCall> wrong_translutions() {
        translution_with([](auto&, auto&, auto& call) {
          call.angles = at::zeros({5, 2});
        }),
-       "translution: rotary angles turn shared queries and keys, but q or k is relative; leave the "
-       "angles out"},
+       "translution: rotary angles rotate shared queries and keys, but q or k is relative; leave "
+       "out the angles"},
   };
 }
 
@@ -141,9 +141,9 @@ std::vector<WrongCall> wrong_alphas() {
   return {
       {"alpha with two of three shared",
        alpha_with([](auto& w, auto&) { w.shared.k = at::Tensor(); }),
-       "alpha_translution: shared q, k and v come together; hand in all three or none"},
+       "alpha_translution: expected shared q, k and v together; pass all three or none"},
       {"alpha without v but with q", alpha_with([](auto& w, auto&) { w.shared.v = at::Tensor(); }),
-       "alpha_translution: shared q, k and v come together; hand in all three or none"},
+       "alpha_translution: expected shared q, k and v together; pass all three or none"},
       {"alpha without down", alpha_with([](auto& w, auto&) { w.down.q = at::Tensor(); }),
        "alpha_translution: down q [C, width] is missing"},
       {"alpha without up", alpha_with([](auto& w, auto&) { w.up = at::Tensor(); }),
@@ -153,7 +153,7 @@ std::vector<WrongCall> wrong_alphas() {
        }),
        "alpha_translution: up has size 9 in dimension 1, expected 12 (the width of the shared "
        "weights); its shape is [6, 9]"},
-      {"alpha with up from another space", alpha_with([](auto& w, auto&) {
+      {"alpha with up of another low-rank size", alpha_with([](auto& w, auto&) {
          w.up = at::zeros({5, 12});
        }),
        "alpha_translution: up has size 5 in dimension 0, expected 6 (the width of the small "
@@ -164,7 +164,7 @@ std::vector<WrongCall> wrong_alphas() {
        }),
        "alpha_translution: table q has size 3 in dimension 2, expected 6 (the width of the other "
        "roles); its shape is [9, 6, 3]"},
-      {"alpha with a number for shared v",
+      {"alpha with a scalar for shared v",
        alpha_with([](auto& w, auto&) { w.shared.v = at::zeros({}); }),
        "alpha_translution: shared v must be [C, width], got []"},
   };
@@ -189,7 +189,7 @@ std::vector<WrongCall> wrong_self_attentions() {
        "self_attention: value_vectors must be [slots, heads * D], got [12]"},
       {"self-attention with a gate alone",
        self_attention_with([](auto&, auto& t, auto&) { t.gate = at::zeros({3}); }),
-       "attention: gate and position come together, got only gate"},
+       "attention: expected gate and position together, got only gate"},
       {"self-attention with too few angles", self_attention_with([](auto&, auto&, auto& call) {
          call.angles = at::zeros({3, 2});
          call.pairs.rows = {4};
@@ -212,7 +212,7 @@ std::vector<WrongCall> wrong_others() {
        },
        "rotary: x [B, N, heads * D] is missing"},
       {"rotary without angles", [] { rotary(features(), {}, 1); },
-       "rotary: angles [N, D / 2] are missing; rotary_angles makes them"},
+       "rotary: angles [N, D / 2] are missing; call rotary_angles"},
       {"rotary with integer angles",
        [] {
          rotary(features(), at::zeros({5, 3}, at::kLong), 1);
@@ -223,7 +223,7 @@ std::vector<WrongCall> wrong_others() {
          rotary(features(), at::zeros({5, 1}), 2);
        },
        "rotary: the width 6 of x does not split into pairs for 2 heads; expected a multiple of 4"},
-      {"rotary with angles that learn",
+      {"rotary with angles that require gradients",
        [] {
          rotary(features(), at::zeros({5, 3}).requires_grad_(), 1);
        },
@@ -253,8 +253,8 @@ std::vector<WrongCall> wrong_others() {
        [pairs] {
          convolution(at::zeros({2, 0, 6}), table(), pairs);
        },
-       "convolution: expected one or more tokens, x is [2, 0, 6]"},
-      {"convolution of other channels",
+       "convolution: expected one or more tokens, got x [2, 0, 6]"},
+      {"convolution of another number of channels",
        [pairs] {
          convolution(at::zeros({2, 5, 7}), table(), pairs);
        },

@@ -14,7 +14,7 @@ std::function<void()> naming(const std::string& name) {
   return [name] { ModelOptions::named(name); };
 }
 
-// Checks the options of a tiny ViT with one thing changed.
+// Checks the options of a tiny ViT with one change.
 template <typename Change>
 std::function<void()> checking(Change change) {
   return [change] {
@@ -42,7 +42,7 @@ std::vector<WrongCall> wrong_model_names() {
       {"a model name with a typing error", naming("vit-bsae/16"),
        "unknown model 'vit-bsae/16'; did you mean 'vit-base'? Append a patch size or length: "
        "vit-a/12, gpt-a-160"},
-      {"a model name of a strange family", naming("bert-a"),
+      {"a model name of an unknown family", naming("bert-a"),
        "unknown model 'bert-a'; expected an architecture with a patch size or length after it, "
        "as in vit-a/12, gpt-a-160"},
       {"a model name in capitals", naming("ViT-A/16"),
@@ -85,7 +85,7 @@ std::vector<WrongCall> wrong_sizes() {
        "model: expected heads of 1 to 1073741824, got 9223372036854775807"},
       {"a model without an MLP", checking([](auto& o) { o.architecture.mlp_dim = 0; }),
        "model: expected mlp_dim of 1 to 1073741824, got 0"},
-      {"a model that drops all", checking([](auto& o) { o.dropout = 1; }),
+      {"a model with a dropout of one", checking([](auto& o) { o.dropout = 1; }),
        "model: expected a dropout probability in [0, 1), got 1"},
       {"a model with a NaN dropout", checking([](auto& o) { o.dropout = std::nan(""); }),
        "model: expected a dropout probability in [0, 1), got nan"},
@@ -95,11 +95,12 @@ std::vector<WrongCall> wrong_sizes() {
        "model: expected 0 to 2 hybrid layers (the depth), got 3"},
       {"negative hybrid layers", checking([](auto& o) { o.hybrid_layers = -1; }),
        "model: expected 0 to 2 hybrid layers (the depth), got -1"},
-      {"a hybrid whose rest has offsets", checking([](auto& o) { o.rest = Method::translution; }),
+      {"a hybrid whose other layers use offsets",
+       checking([](auto& o) { o.rest = Method::translution; }),
        "model: expected self_attention_no_pos or rotary for the rest of a hybrid, got translution"},
       {"an image of one side", checking([](auto& o) { o.image_size = {12}; }),
        "model: expected an image size of two sides, got 12"},
-      {"an image that does not divide", checking([](auto& o) {
+      {"an image that patches do not divide", checking([](auto& o) {
          o.image_size = {12, 10};
        }),
        "model: an image of 12x10 pixels does not divide into patches of 4x4"},
@@ -123,8 +124,7 @@ std::vector<WrongCall> wrong_sizes() {
          o.image_size = {4096, 4096};
        }),
        "offsets: expected at most 65535 tokens, got a grid of 1024x1024"},
-      {"a position that makes no sense",
-       checking([](auto& o) { o.position.sharing = Sharing::window; }),
+      {"an invalid position", checking([](auto& o) { o.position.sharing = Sharing::window; }),
        "sharing: expected none, direction or logarithmic; window is for convolution only"},
       {"a text of no tokens",
        [] {
@@ -146,7 +146,7 @@ std::vector<WrongCall> wrong_sizes() {
        "GPT: expected the options of a gpt, got those of a vit; build ViT or name a gpt model"},
       {"the cost of no samples", [] { model_cost(tiny_vit(), 0); },
        "model: expected a batch of 1 or more, got 0"},
-      {"the cost of more parameters than can be counted",
+      {"the cost of a number of parameters that overflows",
        [] {
          auto options = tiny_vit();
          options.architecture.dim = options.architecture.heads = int64_t{1} << 30;
@@ -163,9 +163,9 @@ std::vector<WrongCall> wrong_inputs() {
       {"a ViT called with nothing", calling_vit({}), "ViT: the images are missing"},
       {"a ViT called with one image", calling_vit(torch::zeros({2, 12, 8})),
        "ViT: expected images [B, 2, 12, 8], got [2, 12, 8]"},
-      {"a ViT called with other channels", calling_vit(torch::zeros({1, 3, 12, 8})),
+      {"a ViT called with another number of channels", calling_vit(torch::zeros({1, 3, 12, 8})),
        "ViT: expected images [B, 2, 12, 8], got [1, 3, 12, 8]"},
-      {"a ViT called with a turned image", calling_vit(torch::zeros({1, 2, 8, 12})),
+      {"a ViT called with a transposed image", calling_vit(torch::zeros({1, 2, 8, 12})),
        "ViT: expected images [B, 2, 12, 8], got [1, 2, 8, 12]"},
       {"a ViT called with bytes", calling_vit(torch::zeros({1, 2, 12, 8}, torch::kByte)),
        "ViT: the images are Byte on cpu, the model is Float on cpu; convert or move one of them"},
@@ -191,7 +191,7 @@ std::vector<WrongCall> wrong_inputs() {
       {"a GPT called on another device",
        calling_gpt(torch::zeros({2, 5}, torch::dtype(torch::kLong).device(torch::kMeta))),
        "GPT: the tokens are on meta, the model is on cpu; move one of them"},
-      {"a GPT asked for rows out of range",
+      {"a GPT called with rows out of range",
        calling_gpt(tokens_up_to(6), torch::full({1}, 2, torch::kLong)),
        "translution: expected query rows from 0 to 1, got 2"},
       {"the attention maps of an image of the wrong size",

@@ -22,7 +22,7 @@ struct Types {
   Precision precision;
 };
 
-// x of 5 tokens with 6 channels, weights for 3 heads of 4, 9 slots.
+// 5 tokens of 6 channels; weights are for 3 heads of 4 channels and 9 slots.
 at::Tensor features(const Types& types) { return at::zeros({2, 5, 6}, types.x); }
 
 AttentionCall call_in(Precision precision) {
@@ -33,7 +33,7 @@ AttentionCall call_in(Precision precision) {
   return call;
 }
 
-// Each op, given types alone.
+// Calls an op with tensors of these types.
 using Op = void (*)(const Types&);
 
 void project_op(const Types& t) {
@@ -107,7 +107,7 @@ std::vector<WrongCall> wrong_types() {
     const char* name;
     Op op;
     const char* prefix;  // of the message
-    const char* x;       // what it calls them
+    const char* x;       // names of the tensors in the message
     const char* weight;
   };
   const Subject subjects[] = {
@@ -182,7 +182,7 @@ std::vector<WrongCall> wrong_names() {
   return {
       {"a precision with a typing error", [] { parse_name("precision", kPrecisions, "bf61"); },
        "unknown precision 'bf61'; did you mean 'bf16'?"},
-      {"a precision in PyTorch's words", [] { parse_name("precision", kPrecisions, "bfloat16"); },
+      {"a precision with PyTorch's name", [] { parse_name("precision", kPrecisions, "bfloat16"); },
        "unknown precision 'bfloat16'; expected one of float32, bf16"},
       {"an empty precision", [] { parse_name("precision", kPrecisions, ""); },
        "unknown precision ''; expected one of float32, bf16"},

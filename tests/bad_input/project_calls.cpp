@@ -13,7 +13,7 @@ struct Call {
   bool transposed = false;
 };
 
-// A projection that is right, with one thing changed.
+// A valid call of project with one change.
 template <typename Change>
 std::function<void()> with(Change change) {
   return [change] {
@@ -29,7 +29,7 @@ std::vector<WrongCall> wrong_project_calls() {
   return {
       {"project without x", with([](Call& c) { c.x = at::Tensor(); }),
        "project: x [..., in] is missing"},
-      {"project of a number", with([](Call& c) { c.x = at::zeros({}); }),
+      {"project of a scalar", with([](Call& c) { c.x = at::zeros({}); }),
        "project: x must be [..., in], got []"},
       {"project of integers", with([](Call& c) { c.x = c.x.to(at::kLong); }),
        "project: x must hold floating-point numbers, got Long; convert it"},
@@ -56,7 +56,7 @@ std::vector<WrongCall> wrong_project_calls() {
          c.weights[0] = c.weights[0].t();
        }),
        "project: weight must be [out, in], got [6]"},
-      {"project of other channels", with([](Call& c) {
+      {"project of another number of channels", with([](Call& c) {
          c.x = at::zeros({2, 7});
        }),
        "project: weight has size 6 in dimension 0, expected 7 (the channels of x); its shape is "

@@ -6,7 +6,7 @@
 
 namespace translution {
 
-/// A call that must be refused, and the whole first line of what it must say.
+/// A call that must throw, and the complete first line of the expected message.
 struct WrongCall {
   std::string name;
   std::function<void()> call;

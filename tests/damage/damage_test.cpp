@@ -1,5 +1,6 @@
-// Damaged files through the real program: each gets one line and a failure, or harms nothing; none
-// a crash, a hang or much memory. TRANSLUTION_DAMAGE_CASE=N repeats one case and keeps its files.
+// Runs the program on damaged files. It must fail with a message of one line, or succeed if the
+// damage is harmless; it must not crash, hang or need much memory. TRANSLUTION_DAMAGE_CASE=N
+// repeats one case and leaves its files.
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -23,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kSeed = 20;
-constexpr int64_t kMoreKib = 64 << 10;
-constexpr double kSeconds = 120;  // a minute is long even where others use the machine
+constexpr int64_t kMaxExtraKib = 64 << 10;
+constexpr double kTimeout = 120;  // seconds; generous for a machine in use
 
 std::string fill_in(std::string arguments, const std::string& directory) {
   for (size_t at; (at = arguments.find("{}")) != std::string::npos;)
@@ -32,7 +33,7 @@ std::string fill_in(std::string arguments, const std::string& directory) {
   return arguments;
 }
 
-// Files that nothing happens to are links.
+// Hard-links the files; the caller replaces the ones that change.
 void copy_tree(const std::string& from, const std::string& to) {
   fs::remove_all(to);
   fs::copy(from, to,
@@ -40,7 +41,8 @@ void copy_tree(const std::string& from, const std::string& to) {
                fs::copy_options::copy_symlinks);
 }
 
-// A copy of the tree for the program to work in: what it appends to or replaces is its own.
+// Copies the tree with the subject's file replaced by `bytes`. Files that the program writes to are
+// real copies.
 void copy_with(const Subject& subject, const std::string& bytes, const std::string& to) {
   copy_tree(subject.tree, to);
   for (const char* name : {"metrics.jsonl", "metrics.csv", "config.toml"})
@@ -54,7 +56,7 @@ void copy_with(const Subject& subject, const std::string& bytes, const std::stri
   if (subject.seal) subject.seal(to);
 }
 
-// Lines about single files may come before, as of a broken picture or a skipped checkpoint.
+// Warnings about single files may precede it, as for a broken image or a skipped checkpoint.
 bool ends_with_one_message(const std::string& err) {
   const std::string start = "translution: ";
   const size_t at = err.compare(0, start.size(), start) == 0 ? 0 : err.find("\n" + start);
@@ -62,26 +64,26 @@ bool ends_with_one_message(const std::string& err) {
   return err.find('\n', at + 1) == err.size() - 1;
 }
 
-// What is wrong with the outcome; empty if nothing is.
+// Describes what is wrong with the outcome; empty if it is as expected.
 std::string judge(const Measured& outcome, bool must_be_found, int64_t normal_kib) {
   if (outcome.hung) return "hung";
   if (outcome.signal != 0) return join("ended by signal ", outcome.signal);
-  if (outcome.peak_kib > normal_kib + kMoreKib)
+  if (outcome.peak_kib > normal_kib + kMaxExtraKib)
     return join("took ", (outcome.peak_kib - normal_kib) >> 10, " MiB more than usual");
   if (outcome.code == 0) return must_be_found ? "not noticed" : "";
   if (outcome.code > 2) return join("exit code ", outcome.code);
-  return ends_with_one_message(outcome.err) ? "" : "no message of one line";
+  return ends_with_one_message(outcome.err) ? "" : "expected a message of one line";
 }
 
 struct Tally {
-  int64_t refused = 0, harmless = 0, failed = 0, most_kib = 0;
+  int64_t refused = 0, harmless = 0, failed = 0, max_extra_kib = 0;
 };
 
 class Study {
  public:
   Study() : subjects_(make_subjects(base_)) {}
 
-  // The cases from `first` to before `end`, on every core one at a time.
+  // Runs cases [first, end), one at a time on every core.
   void run_cases(int64_t first, int64_t end) {
     measure_normal();
     std::atomic<int64_t> next{first};
@@ -89,7 +91,7 @@ class Study {
       for (int64_t n; (n = next.fetch_add(1)) < end;) run_case(n, scratch);
     });
   }
-  void keep(int64_t n, const std::string& directory) const {
+  void save_case(int64_t n, const std::string& directory) const {
     const auto& subject = subject_of(n);
     const auto damage = damage_of(n);
     copy_with(subject, damage.bytes, directory);
@@ -102,7 +104,7 @@ class Study {
       const auto& tally = tallies_.at(subject.name);
       print_figure("damaged " + subject.name, text_of(tally));
       all.refused += tally.refused, all.harmless += tally.harmless, all.failed += tally.failed;
-      all.most_kib = std::max(all.most_kib, tally.most_kib);
+      all.max_extra_kib = std::max(all.max_extra_kib, tally.max_extra_kib);
     }
     print_figure(join("all damaged files, from seed ", kSeed), text_of(all));
   }
@@ -124,7 +126,7 @@ class Study {
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(core, &one);
-        sched_setaffinity(0, sizeof one, &one);  // the program inherits it
+        sched_setaffinity(0, sizeof one, &one);  // inherited by the program
         work(base_ / ("core" + std::to_string(core)));
       });
     }
@@ -146,7 +148,7 @@ class Study {
   }
 
   static Measured run_on(const Subject& subject, const std::string& scratch) {
-    return run_measured(fill_in(subject.arguments, scratch), kSeconds, scratch + ".err");
+    return run_measured(fill_in(subject.arguments, scratch), kTimeout, scratch + ".err");
   }
 
   void run_case(int64_t n, const std::string& scratch) {
@@ -159,9 +161,9 @@ class Study {
     const std::lock_guard lock(mutex_);
     auto& tally = tallies_.at(subject.name);
     ++(!wrong.empty() ? tally.failed : outcome.code == 0 ? tally.harmless : tally.refused);
-    tally.most_kib = std::max(tally.most_kib, outcome.peak_kib - normal);
+    tally.max_extra_kib = std::max(tally.max_extra_kib, outcome.peak_kib - normal);
     EXPECT_EQ(wrong, "") << subject.name << ", " << damage.what << "\n"
-                         << outcome.err << "see it with TRANSLUTION_DAMAGE_CASE=" << n << " "
+                         << outcome.err << "repeat with TRANSLUTION_DAMAGE_CASE=" << n << " "
                          << program_invocation_name;
   }
 
@@ -170,7 +172,7 @@ class Study {
     std::snprintf(text, sizeof text,
                   "%4ld refused, %4ld harmless, %2ld wrong; at most %3ld MiB more",
                   static_cast<long>(tally.refused), static_cast<long>(tally.harmless),
-                  static_cast<long>(tally.failed), static_cast<long>(tally.most_kib >> 10));
+                  static_cast<long>(tally.failed), static_cast<long>(tally.max_extra_kib >> 10));
     return text;
   }
 
@@ -181,12 +183,12 @@ class Study {
   std::mutex mutex_;
 };
 
-TEST(Damage, GetsOneLineOrHarmsNothing) {
+TEST(Damage, IsReportedInOneLineOrHarmless) {
   Study study;
   if (const char* one = std::getenv("TRANSLUTION_DAMAGE_CASE")) {
     const int64_t n = std::atoll(one);
     study.run_cases(n, n + 1);
-    study.keep(n, ::testing::TempDir() + "damage_case");
+    study.save_case(n, ::testing::TempDir() + "damage_case");
     return;
   }
   study.run_cases(0, repeats(64, 1000));

@@ -1,5 +1,5 @@
-// Files whose sizes lie: too large for memory, for 63 bits or for the file, or on top of one
-// another.
+// Files that declare wrong sizes or offsets: too large for memory, for 63 bits or for the file, or
+// overlapping.
 
 #include "tests/damage/lies.h"
 
@@ -13,7 +13,7 @@
 namespace translution::testing {
 namespace {
 
-std::string idx_that_says(const std::vector<uint32_t>& sizes) { return idx_bytes(sizes, 784); }
+std::string idx_with(const std::vector<uint32_t>& sizes) { return idx_bytes(sizes, 784); }
 
 std::string length_word(uint64_t length) {
   std::string bytes;
@@ -25,7 +25,7 @@ std::string with_header(const std::string& header, size_t data) {
   return length_word(header.size()) + header + std::string(data, '\0');
 }
 
-// A tensor of so many bytes at such offsets.
+// The header's entry of a float tensor.
 std::string entry(const std::string& name, const std::string& shape, const std::string& offsets) {
   return "\"" + name + "\":{\"dtype\":\"F32\",\"shape\":[" + shape + "],\"data_offsets\":[" +
          offsets + "]}";
@@ -34,15 +34,15 @@ std::string entry(const std::string& name, const std::string& shape, const std::
 }  // namespace
 
 Lies idx_lies() {
-  constexpr uint32_t kMost = 0xffffffff, kSign = 0x80000000;
-  return {{"2^32-1 images", idx_that_says({kMost, 28, 28})},
-          {"2^31 images", idx_that_says({kSign, 28, 28})},
-          {"sizes with a product of 2^96", idx_that_says({kMost, kMost, kMost})},
-          {"sizes with a product of 2^64", idx_that_says({1u << 30, 1u << 30, 16})},
-          {"no images", idx_that_says({0, 28, 28})},
+  constexpr uint32_t kMax = 0xffffffff, kSign = 0x80000000;
+  return {{"2^32-1 images", idx_with({kMax, 28, 28})},
+          {"2^31 images", idx_with({kSign, 28, 28})},
+          {"sizes with a product of 2^96", idx_with({kMax, kMax, kMax})},
+          {"sizes with a product of 2^64", idx_with({1u << 30, 1u << 30, 16})},
+          {"no images", idx_with({0, 28, 28})},
           {"255 sizes", std::string("\0\0\x08\xff", 4) + std::string(2000, '\1')},
           {"no sizes", std::string("\0\0\x08\0", 4) + std::string(784, '\1')},
-          {"floats", std::string("\0\0\x0d\3", 4) + idx_that_says({1, 28, 28}).substr(4)}};
+          {"floats", std::string("\0\0\x0d\3", 4) + idx_with({1, 28, 28}).substr(4)}};
 }
 
 Lies gzip_lies() {
@@ -68,19 +68,19 @@ Lies safetensors_lies(const std::string& whole) {
           {"2^64 elements in a product", one("4294967296,4294967296", "0,8")},
           {"2^62 elements of 4 bytes", one("4611686018427387904", "0,8")},
           {"minus two elements", one("-2", "0,8")},
-          {"offsets that go back", one("2", "8,0")},
-          {"offsets behind the end", one("2", "8,16")},
+          {"end before begin", one("2", "8,0")},
+          {"offsets beyond the end", one("2", "8,16")},
           {"offsets of 2^64", one("2", "18446744073709551608,18446744073709551616")},
-          {"tensors that overlap",
+          {"overlapping tensors",
            with_header("{" + entry("a", "2", "0,8") + "," + entry("b", "2", "4,12") + "}", 12)},
           {"a gap between tensors",
            with_header("{" + entry("a", "1", "0,4") + "," + entry("b", "1", "8,12") + "}", 12)},
-          {"a name twice",
+          {"a duplicate name",
            with_header("{" + entry("a", "1", "0,4") + "," + entry("a", "1", "4,8") + "}", 8)},
-          {"arrays in arrays", with_header(std::string(50000, '['), 8)}};
+          {"deeply nested arrays", with_header(std::string(50000, '['), 8)}};
 }
 
-// What stands behind the digits of the checksum, changed, behind the right digits.
+// Changes the text after the checksum's digits, and recomputes the checksum.
 Lies manifest_lies(const std::string& whole) {
   const size_t start = whole.find(": \"") + 3 + Checksum::kDigits;
   const std::string rest = whole.substr(start);
@@ -94,10 +94,10 @@ Lies manifest_lies(const std::string& whole) {
           {"a file of half a byte", with("\"bytes\": [0-9]+", "\"bytes\": 0.5")},
           {"step 2^64", with("\"step\": [0-9]+", "\"step\": 18446744073709551616")},
           {"another version", with("\"version\": [0-9]+", "\"version\": 2")},
-          {"arrays in arrays", with("\"state\": ", "\"more\": " + std::string(50000, '['))},
+          {"deeply nested arrays", with("\"state\": ", "\"more\": " + std::string(50000, '['))},
           {"no classes", with("\"classes\"", "\"glasses\"")},
-          {"a model that is not known", with("vit-a/21", "vit-y/21")},
-          {"a model that is larger", with("vit-a/21", "vit-b/21")},
+          {"an unknown model", with("vit-a/21", "vit-y/21")},
+          {"a larger model", with("vit-a/21", "vit-b/21")},
           {"a huge image", with("\"image-size\": \"[^\"]*\"", "\"image-size\": \"4000000\"")}};
 }
 
@@ -124,7 +124,7 @@ Lies png_lies() {
           {"30000x30000 pixels", of(30000, 30000, 8)},
           {"no rows", of(0, 3, 8)},
           {"3 bits", of(1, 3, 3)},
-          {"more rows than there are", of(50, 3, 8)}};
+          {"more rows than the data has", of(50, 3, 8)}};
 }
 
 Lies meta_lies() {
@@ -137,7 +137,7 @@ Lies meta_lies() {
           {"-1 tokens", with("256", "-1")},
           {"a vocabulary of 2^64", with("18446744073709551616", "1200")},
           {"a vocabulary of 1e300", with("1e300", "1200")},
-          {"arrays in arrays", std::string(50000, '[')}};
+          {"deeply nested arrays", std::string(50000, '[')}};
 }
 
 Lies encoder_lies(const std::string& whole) {
@@ -146,22 +146,22 @@ Lies encoder_lies(const std::string& whole) {
           {"token 2^32", but_last + "4294967296}"},
           {"token -1", but_last + "-1}"},
           {"a token of text", but_last + "\"7\"}"},
-          {"a token twice", but_last + "7}"},
-          {"arrays in arrays", std::string(50000, '[')}};
+          {"a duplicate number", but_last + "7}"},
+          {"deeply nested arrays", std::string(50000, '[')}};
 }
 
 Lies toml_lies() {
   return {{"a batch of 2^63", "batch = 9223372036854775808\n"},
           {"a batch of 2^63-1", "batch = 9223372036854775807\n"},
           {"a batch of 2^64 in quotes", "batch = \"18446744073709551616\"\n"},
-          {"a rate that is no number", "lr = nan\n"},
-          {"a rate without end", "lr = inf\n"},
-          {"arrays in arrays", "lr = " + std::string(50000, '[') + "\n"},
-          {"tables in tables", "a" + std::string(3000, '.') + "b = 1\n"},
-          {"a name without end", std::string(100000, 'x') + " = 1\n"},
-          {"a text without end", "lr = \"\"\"" + std::string(100000, 'x')},
+          {"a learning rate of NaN", "lr = nan\n"},
+          {"an infinite learning rate", "lr = inf\n"},
+          {"deeply nested arrays", "lr = " + std::string(50000, '[') + "\n"},
+          {"deeply nested tables", "a" + std::string(3000, '.') + "b = 1\n"},
+          {"a very long name", std::string(100000, 'x') + " = 1\n"},
+          {"an unterminated string", "lr = \"\"\"" + std::string(100000, 'x')},
           {"a huge image", "image-size = 4000000\n"},
-          {"bytes that are no UTF-8", "lr = \"\xff\xfe\"\n"}};
+          {"bytes that are not UTF-8", "lr = \"\xff\xfe\"\n"}};
 }
 
 }  // namespace translution::testing

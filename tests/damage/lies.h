@@ -6,7 +6,8 @@
 
 namespace translution::testing {
 
-/// What is said, and the bytes that say it. Each must be found; `whole` is a file to start from.
+/// Files with a wrong size, offset or value that the program must detect: a description and the
+/// bytes. `whole` is a valid file to derive them from.
 using Lies = std::vector<std::pair<std::string, std::string>>;
 
 Lies idx_lies();

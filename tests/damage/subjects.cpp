@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr size_t kAll = std::numeric_limits<size_t>::max() / 2;
 const std::string kCheckpoint = "checkpoints/step-00000001/";
 
-void expect_done(const std::string& arguments) {
+void expect_success(const std::string& arguments) {
   const auto outcome = run(arguments);
   EXPECT_EQ(outcome.code, 0) << arguments << ": " << outcome.err;
 }
@@ -23,23 +23,23 @@ void expect_done(const std::string& arguments) {
 // ------------------------------------------------------------------------------------- IDX
 
 void make_idx(const std::string& path) {
-  Directory made;
-  write_split(made);
-  fs::copy(made.path, path);
+  Directory source;
+  write_split(source);
+  fs::copy(source.path, path);
 }
 
 // ----------------------------------------------------------------------------- checkpoints
 
-// Lets the manifest of a copied run say what model.safetensors has become.
+// Writes the size and checksum of the damaged model.safetensors to the manifest of a copied run.
 void seal_weights(const std::string& copy) {
   const std::string path = copy + "/" + kCheckpoint, weights = path + "model.safetensors";
   auto manifest = parse_manifest(get_bytes(path + "manifest.json"));
   manifest.model = {static_cast<int64_t>(fs::file_size(weights)), checksum_of_file(weights)};
-  fs::remove(path + "manifest.json");  // it is a link
+  fs::remove(path + "manifest.json");  // a hard link to the original
   put_bytes(path + "manifest.json", format_manifest(manifest));
 }
 
-// ------------------------------------------------------------------------------ pictures
+// -------------------------------------------------------------------------------- images
 
 void make_images(const std::string& path) {
   for (const std::string split : {"train", "val"})
@@ -67,9 +67,8 @@ void make_bpe(const std::string& path) {
   put_bytes(path + "/vocab.bpe", files.merges);
 }
 
-// Where things lie below the base.
-struct Places {
-  explicit Places(const TempDir& base)
+struct Paths {
+  explicit Paths(const TempDir& base)
       : idx(base / "idx"),
         images(base / "images"),
         pictures(base / "pictures"),
@@ -91,24 +90,24 @@ void make_pictures(const std::string& path) {
   put_bytes(path + "/one.png", encode_png(varied_image(51, 60)));
 }
 
-void make_files(const Places& at) {
+void make_files(const Paths& at) {
   make_idx(at.idx);
   make_images(at.images);
   make_pictures(at.pictures);
   make_bpe(at.bpe);
   put_bytes(at.text, many_lines());
-  expect_done("data text " + at.text + " --out " + at.tokens);
+  expect_success("data text " + at.text + " --out " + at.tokens);
   const std::string train = "train --steps 1 --batch 8 --eval-limit 8 --threads 1 --out ";
   const std::string small = " --method alpha_translution --model vit-a/21 ";
-  expect_done(train + at.digits_run + small + "--canvas 42 --data idx:" + at.idx);
-  expect_done(train + at.images_run + small + "--image-size 42 --data images:" + at.images);
-  expect_done(train + at.text_run +
-              " --method alpha_translution --model gpt-a-16 --data tokens:" + at.tokens);
+  expect_success(train + at.digits_run + small + "--canvas 42 --data idx:" + at.idx);
+  expect_success(train + at.images_run + small + "--image-size 42 --data images:" + at.images);
+  expect_success(train + at.text_run +
+                 " --method alpha_translution --model gpt-a-16 --data tokens:" + at.tokens);
   fs::create_directories(at.config);
   fs::copy(at.digits_run + "/config.toml", at.config);
 }
 
-std::vector<Subject> of_images(const Places& at) {
+std::vector<Subject> of_images(const Paths& at) {
   const std::string read = "eval " + at.digits_run + " --data idx:{}";
   const std::string folder = "eval " + at.images_run + " --data images:{}";
   const std::string look = "predict " + at.images_run + " {}/";
@@ -121,7 +120,7 @@ std::vector<Subject> of_images(const Places& at) {
           {"image folder", at.images, "val/left/0.jpg", folder, 0, 0, false}};
 }
 
-std::vector<Subject> of_runs(const Places& at) {
+std::vector<Subject> of_runs(const Paths& at) {
   const std::string eval = "eval {} --eval-limit 8", report = "report {} --out {}/report.html";
   const std::string resume = "train --config {}/config.toml --resume auto --steps 2 --out {}";
   const std::string train =
@@ -133,14 +132,14 @@ std::vector<Subject> of_runs(const Places& at) {
   const auto lies = safetensors_lies(get_bytes(at.digits_run + "/" + weights));
   const auto about = manifest_lies(get_bytes(at.digits_run + "/" + manifest));
   return {{"safetensors", at.digits_run, weights, eval, 0, kAll, true, lies},
-          {"sealed anew", at.digits_run, weights, eval, 0, 8, true, lies, seal_weights},
+          {"resealed", at.digits_run, weights, eval, 0, 8, true, lies, seal_weights},
           {"optimizer", at.digits_run, state, resume, 0, kAll},
           {"manifest", at.digits_run, manifest, eval, 0, kAll, true, about},
           {"metrics.jsonl", at.digits_run, "metrics.jsonl", report, 0, 0, false},
           {"TOML", at.config, "config.toml", train, 0, 0, false, toml_lies()}};
 }
 
-std::vector<Subject> of_text(const Places& at) {
+std::vector<Subject> of_text(const Paths& at) {
   const std::string eval = "eval " + at.text_run + " --eval-limit 4 --data tokens:{}";
   const std::string read = "data text " + at.text + " --tokenizer gpt2 --bpe {} --out {}/tokens";
   const auto encoder = get_bytes(at.bpe + "/encoder.json");
@@ -153,7 +152,7 @@ std::vector<Subject> of_text(const Places& at) {
 }  // namespace
 
 std::vector<Subject> make_subjects(const TempDir& base) {
-  const Places at(base);
+  const Paths at(base);
   make_files(at);
   std::vector<Subject> all;
   for (const auto& some : {of_images(at), of_runs(at), of_text(at)})

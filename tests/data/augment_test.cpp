@@ -10,15 +10,15 @@
 namespace translution {
 namespace {
 
-TEST(CentreCrop, IsTheMiddleOnceTheShorterSideHasEightSeventhsOfTheSize) {
-  const Box box = centre_crop({375, 500}, 224);  // 256 x 341, from which 16 and 58 are cut
+TEST(CentreCrop, IsTheCentreAfterResizingTheShorterSideToEightSeventhsOfTheSize) {
+  const Box box = centre_crop({375, 500}, 224);  // resized to 256 x 341, crop starts at 16, 58
   EXPECT_DOUBLE_EQ(box.top, 16 * 375 / 256.0);
   EXPECT_DOUBLE_EQ(box.left, 58 * 500 / 341.0);
   EXPECT_DOUBLE_EQ(box.rows, 224 * 375 / 256.0);
   EXPECT_DOUBLE_EQ(box.cols, 224 * 500 / 341.0);
 }
 
-TEST(CentreCrop, LiesWithinEveryPicture) {
+TEST(CentreCrop, LiesWithinEveryImage) {
   for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 1000}, {999, 2}, {17, 19}, {4000, 3000}})
     for (const int size : {1, 7, 32, 224, 385}) {
       const Box box = centre_crop({rows, cols}, size);
@@ -29,7 +29,7 @@ TEST(CentreCrop, LiesWithinEveryPicture) {
     }
 }
 
-TEST(EvaluationImage, TakesPixelsAsTheyAreWhereNothingIsScaled) {
+TEST(EvaluationImage, CopiesPixelsIfTheScaleIsOne) {
   const RgbImage image = varied_image(64, 80);  // 56 * 256 / 224 = 64
   const RgbImage seen = evaluation_image(encode_png(image), "a.png", 56);
   ASSERT_EQ(seen.rows, 56);
@@ -40,15 +40,15 @@ TEST(EvaluationImage, TakesPixelsAsTheyAreWhereNothingIsScaled) {
         ASSERT_EQ(pixel(seen, row, col)[c], pixel(image, row + 4, col + 12)[c]);
 }
 
-TEST(EvaluationImage, HasTheSameContentFromAHalfSizeJpeg) {
-  // Brightness rises evenly from left to right: what is seen tells where it comes from.
+TEST(EvaluationImage, ShowsTheSameRegionFromAHalfSizeJpeg) {
+  // Brightness rises linearly from left to right, so each value reveals its column.
   const RgbImage image = make_image(1024, 1536, [](int, int col, int) { return col / 6; });
   const RgbImage exact = evaluation_image(encode_png(image), "a.png", 224);
   const RgbImage seen = evaluation_image(to_jpeg(image, Chroma::quarter, 98), "a.jpg", 224);
   for (size_t i = 0; i < seen.pixels.size(); ++i) ASSERT_NEAR(seen.pixels[i], exact.pixels[i], 2);
 }
 
-TEST(RandomCrop, LiesWithinThePictureWithItsShareAndRatio) {
+TEST(RandomCrop, LiesWithinTheImageWithAreaAndRatioInRange) {
   double smallest = 1, largest = 0;
   for (uint64_t key = 0; key < 3000; ++key) {
     Random random({key});
@@ -65,7 +65,7 @@ TEST(RandomCrop, LiesWithinThePictureWithItsShareAndRatio) {
   EXPECT_GT(largest, 0.95);
 }
 
-TEST(RandomCrop, TakesTheMiddleOfAPictureThatIsTooLong) {
+TEST(RandomCrop, IsTheCentreOfAVeryLongImage) {
   Random random({1});
   const Box box = random_crop({3, 1000}, random);
   EXPECT_EQ(box.rows, 3);
@@ -75,8 +75,8 @@ TEST(RandomCrop, TakesTheMiddleOfAPictureThatIsTooLong) {
   EXPECT_EQ(one.rows * one.cols, 1);
 }
 
-TEST(TrainingImage, IsAFunctionOfItsKeyAndFlipsHalfOfThem) {
-  // Brightness rises to the right, and falls in a flipped picture.
+TEST(TrainingImage, DependsOnlyOnItsKeyAndFlipsHalfOfTheImages) {
+  // Brightness rises to the right; in a flipped image it falls.
   const std::string png =
       encode_png(make_image(50, 50, [](int row, int col, int) { return 20 + col * 4 + row % 7; }));
   int flipped = 0;
@@ -92,8 +92,8 @@ TEST(TrainingImage, IsAFunctionOfItsKeyAndFlipsHalfOfThem) {
   EXPECT_GT(different.size(), 190u);
 }
 
-// A PNG comes whole, and so shows what is cut from the whole picture.
-TEST(TrainingImage, CutFromAPartOfAJpegIsThatFromTheWhole) {
+// A PNG is always decoded whole, so it gives the crop of the whole image.
+TEST(TrainingImage, FromAPartOfAJpegEqualsFromTheWhole) {
   for (const Chroma chroma :
        {Chroma::full, Chroma::half_cols, Chroma::half_rows, Chroma::quarter, Chroma::none})
     for (const bool progressive : {false, true}) {
@@ -112,7 +112,7 @@ TEST(TrainingImage, CutFromAPartOfAJpegIsThatFromTheWhole) {
     }
 }
 
-TEST(TrainingImage, CutFromAPartOfAJpegIsThatFromTheWholeAtEverySmallerScale) {
+TEST(TrainingImage, FromAPartOfAJpegEqualsFromTheWholeAtEverySmallerScale) {
   constexpr int kRows = 320, kCols = 400;
   const std::string jpeg = to_jpeg(noise_image(kRows, kCols), Chroma::quarter, 90);
   for (const int divisor : {2, 4, 8}) {
@@ -123,7 +123,7 @@ TEST(TrainingImage, CutFromAPartOfAJpegIsThatFromTheWholeAtEverySmallerScale) {
       const Box box = random_crop({kRows, kCols}, random);
       const Box scaled{box.top / divisor, box.left / divisor, box.rows / divisor,
                        box.cols / divisor};
-      // As large as it may be at this scale, and smaller.
+      // The largest size for this scale, and a small one.
       for (const int size : {static_cast<int>(std::min(scaled.rows, scaled.cols)), 5}) {
         ImagePart part;
         decode_part(jpeg, "a.jpg", at_least, box_read(box, size, size), part);
@@ -135,7 +135,7 @@ TEST(TrainingImage, CutFromAPartOfAJpegIsThatFromTheWholeAtEverySmallerScale) {
   }
 }
 
-TEST(Normalise, SubtractsTheMeanAndDividesByTheDeviationOfImageNet) {
+TEST(Normalise, UsesImageNetsMeanAndStandardDeviation) {
   const RgbImage image = varied_image(5, 9);
   std::vector<float> planes(3 * 5 * 9);
   normalise(image, planes.data());

@@ -1,10 +1,10 @@
-// node bpe_cases.js PACKAGE SEED COUNT: texts with the tokens that gpt-3-encoder, unpacked at
-// PACKAGE, makes of them, and how this node sorts the characters; as JSON for gpt2_test.cpp.
-// gpt2_cases.json was made with seed 1 and count 320.
+// node bpe_cases.js PACKAGE SEED COUNT: prints JSON for gpt2_test.cpp with texts, their tokens
+// according to gpt-3-encoder (unpacked at PACKAGE), and this node's Unicode character classes.
+// gpt2_cases.json was generated with seed 1 and count 320.
 const [folder, seed, count] = process.argv.slice(2);
 const { encode } = require(require('path').resolve(folder, 'Encoder.js'));
 
-const kUnicode = 17; // what words.cpp knows
+const kUnicode = 17; // version that words.cpp implements
 const unicode = parseFloat(process.versions.unicode);
 
 // ------------------------------------------------------------------------------ random texts
@@ -18,8 +18,8 @@ const pick = (list) => list[below(list.length)];
 const some = (most, make) => Array.from({ length: 1 + below(most) }, make).join('');
 const between = (first, last) => String.fromCodePoint(first + below(last - first + 1));
 
-// Any character; only from the first blocks where node's Unicode is newer than ours, only known
-// ones where it is older.
+// A random character. If node's Unicode is newer than ours, only from the first blocks; if it is
+// older, only assigned characters.
 function any() {
   const limits = unicode > kUnicode ? [0x530] : [0x10000, 0x34000, 0x110000];
   for (;;) {
@@ -78,8 +78,9 @@ const fixed = ['', ' ', '  ', 'a', ' a', '  a', 'a ', 'a  ', '\n', '\n\n', 'a\n\
 
 // -------------------------------------------------------------------- classes of characters
 
-// "0O 9S eO …": from this character on, a letter, a number, a space, or something else. X is for
-// those that node cannot or need not answer for: surrogates, and what came after its Unicode.
+// "0O 9S eO …": the first character of each range and its class: L letter, N number, S space, O
+// other. X marks characters that are not compared: surrogates, and those that are unassigned in
+// node's Unicode if its version differs from ours.
 function class_of(code) {
   if (code >= 0xd800 && code <= 0xdfff) return 'X';
   const text = String.fromCodePoint(code);
@@ -87,13 +88,13 @@ function class_of(code) {
   return /\p{L}/u.test(text) ? 'L' : /\p{N}/u.test(text) ? 'N' : /\s/u.test(text) ? 'S' : 'O';
 }
 function classes() {
-  const runs = [];
+  const ranges = [];
   for (let code = 0, last = ''; code < 0x110000; ++code) {
     const kind = class_of(code);
-    if (kind !== last) runs.push(code.toString(16) + kind);
+    if (kind !== last) ranges.push(code.toString(16) + kind);
     last = kind;
   }
-  return runs.join(' ');
+  return ranges.join(' ');
 }
 
 const texts = fixed.concat(Array.from({ length: Number(count) }, random));

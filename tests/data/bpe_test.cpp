@@ -24,7 +24,7 @@ std::vector<std::string> pieces_of(const Merges& merges, const std::string& word
   return pieces;
 }
 
-// The definition: as long as any neighbours merge, join all pairs of the lowest rank from left to
+// The definition: while any adjacent pair merges, join all pairs of the lowest rank from left to
 // right.
 std::vector<std::string> plain_bpe(const Merges& merges, const std::string& word) {
   std::vector<std::string> pieces;
@@ -32,13 +32,13 @@ std::vector<std::string> plain_bpe(const Merges& merges, const std::string& word
   const auto merges_at = [&](const Merges::value_type& merge, size_t i) {
     return i + 1 < pieces.size() && pieces[i] == merge.first && pieces[i + 1] == merge.second;
   };
-  const auto is_there = [&](const Merges::value_type& merge) {
+  const auto occurs = [&](const Merges::value_type& merge) {
     for (size_t i = 0; i < pieces.size(); ++i)
       if (merges_at(merge, i)) return true;
     return false;
   };
   for (;;) {
-    const auto lowest = std::find_if(merges.begin(), merges.end(), is_there);
+    const auto lowest = std::find_if(merges.begin(), merges.end(), occurs);
     if (lowest == merges.end()) return pieces;
     std::vector<std::string> joined;
     for (size_t i = 0; i < pieces.size(); ++i) {
@@ -50,8 +50,8 @@ std::vector<std::string> plain_bpe(const Merges& merges, const std::string& word
   }
 }
 
-// Of tokens of two letters; now and then there are two ways to make one, and a merge may stand
-// before those that make its parts.
+// Random merges of tokens made of the letters a and b. Some tokens have two merges that produce
+// them, and a merge can have a lower rank than the merges that produce its parts.
 Merges random_merges(Random& random) {
   std::vector<std::string> tokens = {"a", "b"};
   Merges merges;
@@ -83,7 +83,7 @@ TEST(Bpe, JoinsAllPairsOfARankBeforeNewPairsOfALowerOne) {
               ElementsAre("abc", "abc"));
 }
 
-TEST(Bpe, DoesWhatItsDefinitionSays) {
+TEST(Bpe, AgreesWithItsDefinition) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     Random random({seed});
     const Merges merges = random_merges(random);
@@ -95,7 +95,7 @@ TEST(Bpe, DoesWhatItsDefinitionSays) {
   }
 }
 
-TEST(Bpe, TakesAMillionBytesWithoutASpaceInOneGo) {
+TEST(Bpe, TokenizesAWordOfAMillionBytes) {
   const auto tokenizer = Tokenizer::gpt2(small_vocabulary({{"a", "b"}, {"ab", "ab"}}).parse());
   std::string word;
   while (word.size() < 1000000) word += "abab";
@@ -104,12 +104,12 @@ TEST(Bpe, TakesAMillionBytesWithoutASpaceInOneGo) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(tokens.size(), word.size() / 4);
   EXPECT_EQ(tokenizer.decode(tokens), word);
-  EXPECT_LT(seconds.count(), 20);  // quadratic time would be minutes
+  EXPECT_LT(seconds.count(), 20);  // a quadratic algorithm would take minutes
 }
 
 // ------------------------------------------------------------------------------- tokenizers
 
-TEST(ByteTokenizer, HasATokenPerByte) {
+TEST(ByteTokenizer, HasOneTokenPerByte) {
   const auto tokenizer = Tokenizer::bytes();
   EXPECT_EQ(tokenizer.name(), "bytes");
   EXPECT_EQ(tokenizer.vocabulary(), 256);
@@ -118,7 +118,7 @@ TEST(ByteTokenizer, HasATokenPerByte) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
 }
 
-TEST(Tokenizers, RefuseTokensThatTheyDoNotHave) {
+TEST(Tokenizers, RefuseTokensOutsideTheVocabulary) {
   const auto message = [](const Tokenizer& tokenizer, int32_t token) -> std::string {
     try {
       tokenizer.decode({0, token});
@@ -141,7 +141,7 @@ TEST(BpeTokenizer, MergesWithinWordsOnly) {
   EXPECT_THAT(tokenizer.encode("a a!a"), ElementsAre(255 - 'a', 256, 255 - '!', 255 - 'a'));
 }
 
-TEST(BpeTokenizer, KeepsBytesThatAreNoUtf8) {
+TEST(BpeTokenizer, PreservesBytesThatAreNotUtf8) {
   const auto tokenizer = Tokenizer::gpt2(small_vocabulary({{"\xe2", "\x82"}, {"a", "a"}}).parse());
   EXPECT_THAT(tokenizer.encode("aa\xe2\x82"), ElementsAre(257, 255 - 0xe2, 255 - 0x82));
   EXPECT_THAT(tokenizer.encode("\u20ac"), ElementsAre(256, 255 - 0xac));
@@ -154,13 +154,13 @@ TEST(BpeTokenizer, KeepsBytesThatAreNoUtf8) {
   }
 }
 
-TEST(BpeTokenizer, NeverMakesSpecialTokensOfText) {
+TEST(BpeTokenizer, NeverProducesSpecialTokensFromText) {
   const auto tokenizer = Tokenizer::gpt2(small_vocabulary({}).parse());
   EXPECT_EQ(tokenizer.encode("<|endoftext|>").size(), 13u);
   EXPECT_EQ(tokenizer.decode({256}), "<|endoftext|>");
 }
 
-TEST(BpeTokenizer, RemembersMoreWordsThanItHasRoomForWithoutMixingThem) {
+TEST(BpeTokenizer, IsCorrectWithMoreWordsThanTheCacheHolds) {
   const auto tokenizer = Tokenizer::gpt2(small_vocabulary({{"a", "b"}, {"1", "2"}}).parse());
   std::string text;
   for (int word = 0; word < 200000; ++word) text += " " + std::to_string(word % 70000);

@@ -26,17 +26,17 @@ double share(const torch::Tensor& correct) {
   return correct.to(torch::kDouble).mean().item<double>();
 }
 
-TEST(Digits, AreAFunctionOfTheSeedAndTheNumberOnAnyNumberOfThreads) {
-  ThreadCount threads_now(1);
+TEST(Digits, DependOnlyOnSeedAndIndexForAnyNumberOfThreads) {
+  ThreadCount threads(1);
   const auto one = make_digits(301, 7);
-  threads_now.set(3);
+  threads.set(3);
   const auto three = make_digits(500, 7), other = make_digits(301, 8);
   EXPECT_TRUE(torch::equal(one.pixels, three.pixels.narrow(0, 0, 301)));
   EXPECT_TRUE(torch::equal(one.labels, three.labels.narrow(0, 0, 301)));
   EXPECT_FALSE(torch::equal(one.labels, other.labels));
 }
 
-TEST(Digits, NoTwoOfASetOrOfTwoSeedsAreTheSame) {
+TEST(Digits, AreAllDifferentWithinASetAndBetweenSeeds) {
   std::set<std::string> seen;
   for (const uint64_t seed : {1, 2}) {
     const auto digits = make_digits(2000, seed);
@@ -53,10 +53,10 @@ TEST(Digits, AllClassesAreEquallyLikely) {
   EXPECT_LT(counts.max().item<int64_t>(), 1120);
 }
 
-TEST(Digits, LieBrightOnBlackWithinTheMiddle) {
+TEST(Digits, AreBrightOnBlackNearTheCentre) {
   const auto digits = make_digits(3000, 4);
   const auto border = digits.pixels.to(torch::kFloat).clone();
-  EXPECT_EQ(border.narrow(1, 0, 2).sum().item<float>(), 0) << "two rows stay black on top";
+  EXPECT_EQ(border.narrow(1, 0, 2).sum().item<float>(), 0) << "the top two rows are black";
   EXPECT_EQ(border.narrow(1, 26, 2).sum().item<float>(), 0);
   EXPECT_EQ(border.narrow(2, 0, 2).sum().item<float>(), 0);
   EXPECT_EQ(border.narrow(2, 26, 2).sum().item<float>(), 0);
@@ -67,16 +67,16 @@ TEST(Digits, LieBrightOnBlackWithinTheMiddle) {
   EXPECT_GT(middle, 0.97 * border.sum().item<double>());
 }
 
-TEST(Digits, NearestMeanTellsMostApartButNotAll) {
+TEST(Digits, NearestMeanClassifiesMostButNotAll) {
   const auto train = make_digits(4000, 5), test = make_digits(2000, 6);
   const auto distances =
       torch::cdist(test.pixels.flatten(1).to(torch::kFloat), class_means(train));  // [n,10]
   const double right = share(distances.argmin(1) == test.labels);
-  EXPECT_GT(right, 0.6) << "the classes cannot be told apart";
-  EXPECT_LT(right, 0.97) << "the classes are told apart by a template";
+  EXPECT_GT(right, 0.6) << "too hard: the classes are not distinguishable";
+  EXPECT_LT(right, 0.97) << "too easy: a template classifies the digits";
 }
 
-TEST(Digits, OfOneClassVaryMoreThanTheirMeansDiffer) {
+TEST(Digits, VaryMoreWithinAClassThanBetweenClassMeans) {
   const auto digits = make_digits(2000, 9);
   const auto means = class_means(digits);
   const auto own = means.index({digits.labels});
@@ -86,7 +86,7 @@ TEST(Digits, OfOneClassVaryMoreThanTheirMeansDiffer) {
   EXPECT_GT(within, between);
 }
 
-TEST(Digits, RefuseALabelThatIsNone) {
+TEST(Digits, RefuseInvalidLabelsAndCounts) {
   std::array<uint8_t, 784> pixels;
   Random random({1});
   EXPECT_THROW(draw_digit(10, random, pixels.data()), std::invalid_argument);

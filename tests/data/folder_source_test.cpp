@@ -1,5 +1,5 @@
-// Image folders as the trainer gets them: opened with open_data, in batches of the loader. What was
-// done to an image is read from its pixels, what was mixed from pixels and targets.
+// Image folders as the trainer uses them: opened with open_data, batches from the loader. The tests
+// infer the augmentation of an image from its pixels, and mixing from pixels and targets.
 
 #include <gmock/gmock.h>
 
@@ -29,7 +29,7 @@ using ::testing::UnorderedElementsAre;
 constexpr int kRampRows = 60, kRampCols = 80, kView = 32, kFolders = 4, kOfEach = 15;
 constexpr int64_t kBatch = 5, kEpochs = 30;
 
-// Red and blue grow with the column, green with the row.
+// Red and blue increase with the column, green with the row.
 RgbImage ramps() {
   return make_image(kRampRows, kRampCols, [](int row, int col, int c) {
     return c == 0 ? 40 + 2 * col : c == 1 ? 30 + 3 * row : 60 + col;
@@ -65,21 +65,21 @@ std::vector<LoadedBatch> batches_of(const DataSource& source) {
   return batches;
 }
 
-// ------------------------------------------------------------------------ what an image shows
+// ------------------------------------------------------------- augmentation seen in the pixels
 
-// Back from normalised values to 0..255: [3,rows,cols].
+// Converts normalised values back to 0..255: [3,rows,cols].
 torch::Tensor levels_of(const torch::Tensor& image) {
   const auto mean = torch::tensor({0.485, 0.456, 0.406}).view({3, 1, 1});
   const auto deviation = torch::tensor({0.229, 0.224, 0.225}).view({3, 1, 1});
   return (image * deviation + mean) * 255;
 }
 
-// A line through values; `error` is the largest distance of a value from it.
+// A line through values; `error` is the largest deviation of a value from it.
 struct Line {
   double first, slope, error;
 };
 
-// Without the border, where crops end.
+// Ignores the border, where the crop's edge affects values.
 Line line_through(const torch::Tensor& values) {
   constexpr int64_t kFrom = 3, kTo = kView - 4;
   const auto level = values.accessor<float, 1>();
@@ -90,7 +90,8 @@ Line line_through(const torch::Tensor& values) {
   return line;
 }
 
-// What is seen of the ramps, in their pixels. Not `plain`: colours or geometry were changed.
+// The visible region of the ramps, in their pixels. `plain` is false if colours or geometry
+// changed.
 struct Seen {
   bool plain, flipped;
   double top, left, rows, cols;
@@ -115,7 +116,7 @@ Seen look(const torch::Tensor& image) {
                largest(green - green.slice(1, kView / 2, kView / 2 + 1)) < kRounding &&
                largest(blue - (60 + (red - 40) / 2)) < kRounding;
   seen.flipped = across.slope < 0;
-  // Pixel i of the result has its middle at (i + 1/2) of its width.
+  // The centre of output pixel i is at i + 1/2 pixel widths.
   const auto begin = [](const Line& line, double zero, double step) {
     const double slope = std::abs(line.slope);
     const double low = line.slope < 0 ? line.first + line.slope * (kView - 1) : line.first;
@@ -132,14 +133,14 @@ bool is_centre(const Seen& seen) {
          std::abs(seen.rows - centre.rows) < 1.5 && std::abs(seen.cols - centre.cols) < 1.5;
 }
 
-// Where an image was moved or turned, ImageNet's mean colour comes in.
+// Whether ImageNet's mean colour fills a part, as after a translation, rotation or shear.
 bool has_fill(const torch::Tensor& image) {
   const auto mean = torch::tensor({124, 116, 104}).view({3, 1, 1});
   const auto filled = ((levels_of(image) - mean).abs() < 0.5).all(0);
   return filled.sum().item<int64_t>() > kView;
 }
 
-// Posterized: very few levels are left.
+// Whether the image was posterized: very few levels are left.
 bool has_few_levels(const torch::Tensor& image) {
   std::set<int> levels;
   const auto all = levels_of(image).round().flatten().contiguous();
@@ -148,7 +149,7 @@ bool has_few_levels(const torch::Tensor& image) {
   return levels.size() <= 4;
 }
 
-// That `count` of `all` is the share that is expected, within five deviations.
+// Checks that count / all is the expected share, within five standard deviations.
 void expect_share(int64_t count, int64_t all, double expected, const char* what) {
   ASSERT_GT(all, 0) << what;
   const double n = static_cast<double>(all);
@@ -177,7 +178,7 @@ void expect_random_crops(const std::vector<Seen>& seen) {
 
 // --------------------------------------------------------------------------------- the tests
 
-TEST_F(FolderSource, WithNoneTrainingSeesTheCentreCrop) {
+TEST_F(FolderSource, AugmentNoneTrainsOnTheCentreCrop) {
   const auto source = open(Augment::none);
   for (const auto& [plan, batch] : batches_of(source)) {
     ASSERT_EQ(batch.target.scalar_type(), torch::kLong);
@@ -188,7 +189,7 @@ TEST_F(FolderSource, WithNoneTrainingSeesTheCentreCrop) {
   }
 }
 
-TEST_F(FolderSource, WithLightTrainingSeesRandomCropsAndFlipsOnly) {
+TEST_F(FolderSource, AugmentLightTrainsOnRandomCropsAndFlipsOnly) {
   const auto source = open(Augment::light);
   std::vector<Seen> seen;
   for (const auto& [plan, batch] : batches_of(source)) {
@@ -202,8 +203,8 @@ TEST_F(FolderSource, WithLightTrainingSeesRandomCropsAndFlipsOnly) {
   expect_random_crops(seen);
 }
 
-// The middle image of an odd batch is mixed with itself, and shows what was done to it alone.
-TEST_F(FolderSource, ByDefaultTrainingSeesRandAugmentBesideCropsAndFlips) {
+// The middle image of an odd batch is mixed with itself, so it shows only its own augmentation.
+TEST_F(FolderSource, TheDefaultAddsRandAugmentToCropsAndFlips) {
   const auto source = open_data(options_);
   int64_t filled = 0, posterized = 0;
   std::vector<Seen> plain;
@@ -216,10 +217,10 @@ TEST_F(FolderSource, ByDefaultTrainingSeesRandAugmentBesideCropsAndFlips) {
     posterized += has_few_levels(image);
   }
   const auto all = static_cast<int64_t>(batches.size());
-  // Each of two operations is done with probability 1/2; sharpness does nothing to ramps.
+  // Each of two operations is applied with probability 1/2; sharpness does not change ramps.
   expect_share(static_cast<int64_t>(plain.size()), all, std::pow(0.5 + 0.5 / 15, 2),
-               "images without a change by RandAugment");
-  // Five of fifteen operations move the image; later ones may change the colour that comes in.
+               "images unchanged by RandAugment");
+  // Five of fifteen operations move the image; a second operation may change the fill colour.
   EXPECT_GT(filled, all / 7);
   EXPECT_LT(filled, all * 2 / 5);
   EXPECT_GT(posterized, all / 50);
@@ -227,7 +228,8 @@ TEST_F(FolderSource, ByDefaultTrainingSeesRandAugmentBesideCropsAndFlips) {
   expect_random_crops(plain);
 }
 
-// Pixels [3,rows,cols] of `mixed`: taken from `a` outside of a rectangle and from `b` inside?
+// Whether the pixels [3,rows,cols] of `mixed` are those of `b` inside a rectangle and of `a`
+// outside.
 bool is_cut(const torch::Tensor& mixed, const torch::Tensor& a, const torch::Tensor& b,
             double own) {
   const auto from_a = mixed.eq(a).all(0), from_b = mixed.eq(b).all(0);
@@ -241,14 +243,14 @@ bool is_cut(const torch::Tensor& mixed, const torch::Tensor& a, const torch::Ten
   return true;
 }
 
-TEST_F(FolderSource, ByDefaultBatchesAreMixedByMixupOrCutmix) {
+TEST_F(FolderSource, TheDefaultMixesBatchesByMixupOrCutmix) {
   const auto source = open_data(options_);
   int64_t cut = 0, all = 0;
   for (const auto& [plan, batch] : batches_of(source)) {
     ASSERT_EQ(batch.target.sizes(), (std::vector<int64_t>{kBatch, kFolders}));
     ASSERT_TRUE(batch.target.sum(1).allclose(torch::ones({kBatch})));
     const int64_t first = plan.samples.front(), last = plan.samples.back();
-    if (first / kOfEach == last / kOfEach) continue;  // the target does not tell the shares
+    if (first / kOfEach == last / kOfEach) continue;  // one class: the target has no shares
     const double own = batch.target[0][first / kOfEach].item<double>();
     EXPECT_NEAR(batch.target[0][last / kOfEach].item<double>(), 1 - own, 1e-6);
     const auto alone = [&, epoch = plan.epoch](int64_t sample) {
@@ -283,7 +285,7 @@ TEST_F(FolderSource, EvaluationIsNeverAugmented) {
 
 // --------------------------------------------------------------------------------- the limits
 
-// How many samples of each class a set gives, as batches have them.
+// Samples per class, counted from the targets of batches.
 std::vector<int64_t> counts_in(const Dataset& set) {
   std::vector<int64_t> counts(set.classes().size());
   for (int64_t s = 0; s < set.size(); ++s)
@@ -291,7 +293,7 @@ std::vector<int64_t> counts_in(const Dataset& set) {
   return counts;
 }
 
-// Classes of 2, 9, 4 and 20 images, each of another colour.
+// Classes of 2, 9, 4 and 20 images, each with a different grey level.
 class UnevenFolder : public ::testing::Test {
  protected:
   UnevenFolder() {
@@ -328,14 +330,14 @@ class UnevenFolder : public ::testing::Test {
   DataOptions options_;
 };
 
-TEST_F(UnevenFolder, ALimitTakesAsManyOfEachClassAsItHas) {
+TEST_F(UnevenFolder, ALimitIsSpreadEvenlyOverTheClasses) {
   const auto source = open(8, 14);
   EXPECT_THAT(counts_in(*source.train), ElementsAre(2, 2, 2, 2));
   EXPECT_THAT(counts_in(*source.evaluation[0].dataset), ElementsAre(2, 4, 4, 4));
   EXPECT_THAT(counts_in(*open(30, 0).train), ElementsAre(2, 9, 4, 15));
 }
 
-TEST_F(UnevenFolder, ALimitThatIsNoMultipleGivesSomeClassesOneMore) {
+TEST_F(UnevenFolder, ALimitThatDoesNotDivideEvenlyGivesSomeClassesOneMore) {
   auto counts = counts_in(*open(6, 0).train);
   EXPECT_THAT(counts, UnorderedElementsAre(1, 1, 2, 2));
   EXPECT_THAT(counts_in(*open(3, 0).train), UnorderedElementsAre(0, 1, 1, 1));
@@ -358,7 +360,7 @@ TEST_F(UnevenFolder, HeldOutImagesAreEvenOverTheClassesAndNotTrainedOn) {
     EXPECT_EQ(colours_in(*source.train).count(colour), 0u);
 }
 
-TEST_F(UnevenFolder, TheSeedDecidesWhichSamplesAndALargerLimitKeepsThem) {
+TEST_F(UnevenFolder, TheSeedSelectsTheSamplesAndALargerLimitIncludesThem) {
   const auto colours = [this](int64_t limit, uint64_t seed) {
     return colours_in(*open(limit, 0, seed).train);
   };

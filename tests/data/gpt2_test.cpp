@@ -1,5 +1,5 @@
-// GPT-2's vocabulary against what gpt-3-encoder makes of the same texts (bpe_cases.js). The cases
-// are those of gpt2_cases.json, or of the file that TRANSLUTION_BPE_CASES names.
+// Compares GPT-2's tokenizer with gpt-3-encoder on the same texts (bpe_cases.js). The cases come
+// from gpt2_cases.json, or from the file that TRANSLUTION_BPE_CASES names.
 
 #include <gtest/gtest.h>
 
@@ -18,16 +18,16 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kUnicode = 17;  // what words.cpp knows
+constexpr double kUnicode = 17;  // version that words.cpp implements
 
-std::string setting(const char* name, const char* otherwise) {
+std::string from_environment(const char* name, const char* fallback) {
   const char* value = std::getenv(name);
-  return value == nullptr ? otherwise : value;
+  return value == nullptr ? fallback : value;
 }
 
 const json& cases() {
-  static const json all = json::parse(
-      read_file(setting("TRANSLUTION_BPE_CASES", TRANSLUTION_TESTS "/data/gpt2_cases.json")));
+  static const json all = json::parse(read_file(
+      from_environment("TRANSLUTION_BPE_CASES", TRANSLUTION_TESTS "/data/gpt2_cases.json")));
   return all;
 }
 
@@ -35,7 +35,8 @@ const json& cases() {
 class Gpt2 : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    const std::string directory = setting("TRANSLUTION_GPT2_BPE", TRANSLUTION_BUILD "/gpt2-bpe");
+    const std::string directory =
+        from_environment("TRANSLUTION_GPT2_BPE", TRANSLUTION_BUILD "/gpt2-bpe");
     const std::string fetch = TRANSLUTION_SCRIPTS "/fetch-gpt2-bpe '" + directory + "' >&2";
     if (std::system(fetch.c_str()) == 0) tokenizer = Tokenizer::gpt2(directory);
   }
@@ -48,7 +49,7 @@ class Gpt2 : public testing::Test {
 
 std::optional<Tokenizer> Gpt2::tokenizer;
 
-TEST_F(Gpt2, MakesTheTokensOfGpt3EncoderAndTheSameTextAgain) {
+TEST_F(Gpt2, AgreesWithGpt3EncoderAndDecodesToTheSameText) {
   ASSERT_GE(cases()["cases"].size(), 400u);
   for (const auto& pair : cases()["cases"]) {
     const auto text = pair[0].get<std::string>();
@@ -58,11 +59,11 @@ TEST_F(Gpt2, MakesTheTokensOfGpt3EncoderAndTheSameTextAgain) {
   }
 }
 
-TEST_F(Gpt2, MakesTheSameTokensOfAllCasesWhereTheyFollowEachOther) {
+TEST_F(Gpt2, GivesTheSameTokensForTheConcatenatedCases) {
   std::string text;
   std::vector<int32_t> tokens;
   for (const auto& pair : cases()["cases"]) {
-    text += pair[0].get<std::string>() + "\xff";  // a byte of its own parts them
+    text += pair[0].get<std::string>() + "\xff";  // an invalid byte separates the cases
     for (const int32_t token : pair[1]) tokens.push_back(token);
     tokens.push_back(tokenizer->encode("\xff").front());
   }
@@ -75,7 +76,7 @@ TEST_F(Gpt2, HasTheVocabularyOfGpt2) {
   EXPECT_EQ(tokenizer->decode({15496, 995}), "Hello world");
 }
 
-TEST_F(Gpt2, GivesBackAnyBytes) {
+TEST_F(Gpt2, RoundTripsAnyBytes) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Random random({seed});
     std::string text;
@@ -94,27 +95,27 @@ std::string as_utf8(uint32_t code) {
   return {static_cast<char>(0xf0 | code >> 18), tail(12), tail(6), tail(0)};
 }
 
-// L, N, S or O: that of the words which goes on with the character.
+// The classes (L, N, S, O) whose words the character continues; exactly one is expected.
 std::string classes_by_words(const WordSplitter& splitter, uint32_t code) {
-  const std::pair<char, char> begins[] = {{'L', 'a'}, {'N', '1'}, {'S', '\n'}, {'O', '!'}};
+  const std::pair<char, char> words_of_class[] = {{'L', 'a'}, {'N', '1'}, {'S', '\n'}, {'O', '!'}};
   std::string found;
-  for (const auto& [kind, begin] : begins) {
+  for (const auto& [kind, first] : words_of_class) {
     int words = 0;
-    splitter.split(begin + as_utf8(code), [&](std::string_view) { ++words; });
+    splitter.split(first + as_utf8(code), [&](std::string_view) { ++words; });
     if (words == 1) found += kind;
   }
   return found;
 }
 
-TEST(UnicodeClasses, AreThoseOfNodeForEveryCharacter) {
-  if (cases()["unicode"] > kUnicode) GTEST_SKIP() << "this node knows a newer Unicode";
+TEST(UnicodeClasses, AgreeWithNodeForEveryCharacter) {
+  if (cases()["unicode"] > kUnicode) GTEST_SKIP() << "this node has a newer Unicode version";
   const WordSplitter splitter;
-  std::istringstream runs(cases()["classes"].get<std::string>() + " 110000X");
+  std::istringstream ranges(cases()["classes"].get<std::string>() + " 110000X");
   int64_t wrong = 0;
   uint32_t code = 0;
   char kind = 'X';
-  for (std::string run; runs >> run; kind = run.back())
-    for (const uint32_t end = std::stoul(run, nullptr, 16); code < end; ++code)
+  for (std::string range; ranges >> range; kind = range.back())
+    for (const uint32_t end = std::stoul(range, nullptr, 16); code < end; ++code)
       if (kind != 'X' && classes_by_words(splitter, code) != std::string(1, kind)) ++wrong;
   EXPECT_EQ(code, 0x110000u);
   EXPECT_EQ(wrong, 0);

@@ -12,8 +12,7 @@
 
 namespace translution::testing {
 
-/// An IDX file of unsigned bytes whose header says `sizes`; the values count up from 0, modulo
-/// `modulo`.
+/// An IDX file of unsigned bytes whose header declares `sizes`; value i is i % modulo.
 inline std::string idx_bytes(const std::vector<uint32_t>& sizes, size_t values, int modulo = 10) {
   std::string bytes{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
   for (const uint32_t size : sizes)
@@ -36,7 +35,7 @@ inline std::string gzip(const std::string& bytes) {
   return packed;
 }
 
-/// A directory for one test, removed at its end.
+/// A temporary directory, removed in the destructor.
 class Directory {
  public:
   Directory() {
@@ -56,7 +55,7 @@ class Directory {
   std::string path;
 };
 
-/// Four files as MNIST has them, with 30 and 20 images of the given size.
+/// MNIST's four files, with 30 training and 20 test images of the given size.
 inline void write_split(const Directory& directory, uint32_t rows = 28, uint32_t cols = 28) {
   directory.write("train-images-idx3-ubyte", idx_bytes({30, rows, cols}, 30 * rows * cols, 251));
   directory.write("train-labels.idx1-ubyte", idx_bytes({30}, 30));
@@ -73,7 +72,7 @@ std::string message_of(const Call& call) {
   } catch (const E& error) {
     return error.what();
   }
-  ADD_FAILURE() << "nothing was refused";
+  ADD_FAILURE() << "expected an exception";
   return "";
 }
 

@@ -53,19 +53,19 @@ TEST(ParseIdx, ReadsContentShorterThanTheLongestHeader) {
     const auto bytes = idx_bytes({static_cast<uint32_t>(count)}, count);
     EXPECT_EQ(parse_idx(bytes, "F").values, parse_idx(gzip(bytes), "F").values);
     EXPECT_EQ(parse_idx(bytes, "F").values.size(), count);
-    EXPECT_THAT(refusal(gzip(bytes + "x")), HasSubstr("holds more than the"));
+    EXPECT_THAT(refusal(gzip(bytes + "x")), HasSubstr("has more than the"));
   }
 }
 
-TEST(ParseIdx, RefusesEveryTruncationAndAnythingBehindTheEnd) {
-  for (const auto& whole : {good(), gzip(good())}) {
-    for (size_t length = 0; length < whole.size(); ++length) refusal(whole.substr(0, length));
-    refusal(whole + '\0');
-    refusal(whole + whole);
+TEST(ParseIdx, RefusesEveryTruncationAndTrailingBytes) {
+  for (const auto& complete : {good(), gzip(good())}) {
+    for (size_t length = 0; length < complete.size(); ++length) refusal(complete.substr(0, length));
+    refusal(complete + '\0');
+    refusal(complete + complete);
   }
   for (size_t length = 0; length < good().size(); ++length) refusal(gzip(good().substr(0, length)));
-  EXPECT_THAT(refusal(gzip(good() + "x")), HasSubstr("holds more than the 105 bytes (3x5x7)"));
-  EXPECT_THAT(refusal(gzip(good()) + "x"), HasSubstr("1 bytes behind the end of the gzip data"));
+  EXPECT_THAT(refusal(gzip(good() + "x")), HasSubstr("has more than the 105 bytes (3x5x7)"));
+  EXPECT_THAT(refusal(gzip(good()) + "x"), HasSubstr("1 bytes after the end of the gzip data"));
 }
 
 TEST(ParseIdx, RefusesEveryFlippedBitOfThePlainHeader) {
@@ -76,8 +76,8 @@ TEST(ParseIdx, RefusesEveryFlippedBitOfThePlainHeader) {
   }
 }
 
-// A flipped bit in gzip's own header (time, flags that zlib skips) can leave the content whole.
-TEST(ParseIdx, NeverTakesOtherValuesFromDamagedGzip) {
+// A flipped bit in gzip's own header (time, flags that zlib skips) can leave the content intact.
+TEST(ParseIdx, NeverReturnsWrongValuesFromDamagedGzip) {
   const auto packed = gzip(good());
   const auto values = parse_idx(packed, "F").values;
   int refused = 0;
@@ -95,19 +95,19 @@ TEST(ParseIdx, NeverTakesOtherValuesFromDamagedGzip) {
 
 TEST(ParseIdx, SaysWhatIsWrongWithAHeader) {
   EXPECT_THAT(refusal(""), HasSubstr("too short"));
-  EXPECT_THAT(refusal("<html>not found</html>"), HasSubstr("no IDX file"));
+  EXPECT_THAT(refusal("<html>not found</html>"), HasSubstr("not an IDX file"));
   EXPECT_THAT(refusal(with_byte(good(), 2, 13)), HasSubstr("got type 13"));
-  EXPECT_THAT(refusal(with_byte(good(), 3, 0)), HasSubstr("says 0"));
-  EXPECT_THAT(refusal(with_byte(good(), 3, 255)), HasSubstr("says 255"));
+  EXPECT_THAT(refusal(with_byte(good(), 3, 0)), HasSubstr("in the IDX header, got 0"));
+  EXPECT_THAT(refusal(with_byte(good(), 3, 255)), HasSubstr("in the IDX header, got 255"));
   EXPECT_THAT(refusal(idx_bytes({3, 0, 7}, 0)), HasSubstr("size of 0"));
   EXPECT_THAT(refusal(idx_bytes({3, 5, 8}, kImageBytes)),
-              HasSubstr("expected 120 bytes (3x5x8) behind the IDX header, got 105"));
+              HasSubstr("expected 120 bytes (3x5x8) after the IDX header, got 105"));
 }
 
-TEST(ParseIdx, RefusesLyingSizesWithoutTakingMemoryForThem) {
+TEST(ParseIdx, RefusesWrongSizesWithoutAllocatingMemoryForThem) {
   rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
-  const std::vector<std::vector<uint32_t>> lies{
+  const std::vector<std::vector<uint32_t>> wrong{
       {1u << 31},
       {~0u},
       {1u << 31, 1u << 31, 2},
@@ -116,7 +116,7 @@ TEST(ParseIdx, RefusesLyingSizesWithoutTakingMemoryForThem) {
       {1u << 30, 4},
       {60000, 28, 28000},
   };
-  for (const auto& sizes : lies) {
+  for (const auto& sizes : wrong) {
     refusal(idx_bytes(sizes, 100));
     refusal(gzip(idx_bytes(sizes, 100)));
   }
@@ -124,12 +124,12 @@ TEST(ParseIdx, RefusesLyingSizesWithoutTakingMemoryForThem) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 16 << 10) << "KiB";
 }
 
-TEST(ParseIdx, BoundsABombByWhatItsHeaderAnnounces) {
+TEST(ParseIdx, BoundsADecompressionBombByItsHeader) {
   const auto bomb = gzip(idx_bytes({10}, 64 << 20, 1));
   EXPECT_LT(bomb.size(), 100000u);
-  EXPECT_THAT(refusal(bomb), HasSubstr("holds more than the 10 bytes"));
-  const auto announced = gzip(idx_bytes({64 << 20}, 64 << 20, 1));
-  EXPECT_THAT(refusal(announced), HasSubstr("do not hold"));
+  EXPECT_THAT(refusal(bomb), HasSubstr("has more than the 10 bytes"));
+  const auto declared = gzip(idx_bytes({64 << 20}, 64 << 20, 1));
+  EXPECT_THAT(refusal(declared), HasSubstr("too many for"));
 }
 
 TEST(ParseIdx, SurvivesRandomDamage) {
@@ -163,7 +163,7 @@ TEST(ReadIdx, FindsEverySpellingPlainAndGzip) {
       torch::equal(test.pixels.flatten().to(torch::kInt64), torch::arange(20 * 24).remainder(241)));
 }
 
-TEST(ReadIdx, SaysHowToGetAMissingFile) {
+TEST(ReadIdx, SaysHowToFetchAMissingFile) {
   const testing::Directory directory;
   testing::write_split(directory);
   directory.remove("t10k-labels-idx1-ubyte.gz");
@@ -177,10 +177,10 @@ TEST(ReadIdx, SaysHowToGetAMissingFile) {
               HasSubstr("scripts/fetch-mnist /nowhere fetches MNIST, "
                         "scripts/fetch-fashion-mnist /nowhere Fashion-MNIST"));
   std::filesystem::create_directory(directory.path + "/t10k-labels-idx1-ubyte");
-  EXPECT_THAT(read(directory.path, IdxPart::t10k), HasSubstr("is not a file"));
+  EXPECT_THAT(read(directory.path, IdxPart::t10k), HasSubstr("is not a regular file"));
 }
 
-TEST(JoinIdx, RefusesWhatDoesNotBelongTogether) {
+TEST(JoinIdx, RefusesImagesAndLabelsThatDoNotMatch) {
   const IdxArray images{{3, 2, 2}, std::vector<uint8_t>(12)}, labels{{3}, {0, 9, 5}};
   EXPECT_EQ(join_idx(images, "I", labels, "L").size(), 3);
   const auto refused = [](const IdxArray& i, const IdxArray& l) {
@@ -192,7 +192,7 @@ TEST(JoinIdx, RefusesWhatDoesNotBelongTogether) {
   EXPECT_THAT(refused(images, images), StartsWith("L: expected a list of labels"));
 }
 
-// Where Debian's package dataset-fashion-mnist is installed.
+// Needs Debian's package dataset-fashion-mnist.
 TEST(ReadIdx, ReadsFashionMnist) {
   const std::string directory = "/usr/share/datasets/fashion-mnist";
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there";

@@ -24,13 +24,13 @@ std::vector<int> rgb(const RgbImage& image, int row, int col) {
   return {p[0], p[1], p[2]};
 }
 
-// Soft enough for JPEG to keep nearly all of it.
+// Smooth enough for JPEG to be nearly lossless.
 RgbImage soft_image(int rows, int cols) {
   return make_image(rows, cols,
                     [](int row, int col, int c) { return 60 + row * (c + 1) / 2 + col; });
 }
 
-// The message of decoding, which must begin with the name and be one line.
+// The message that decoding throws; checks that it is one line and begins with the name.
 std::string refusal(const std::string& bytes) {
   const std::string message = message_of([&] { decode_image(bytes, "the.file"); });
   if (!message.empty()) {
@@ -40,7 +40,7 @@ std::string refusal(const std::string& bytes) {
   return message;
 }
 
-TEST(DecodeImage, JpegIsThePictureWithinItsRounding) {
+TEST(DecodeImage, JpegIsTheImageWithinRounding) {
   const RgbImage image = soft_image(31, 45);
   const RgbImage decoded = decode_image(to_jpeg(image, Chroma::full, 100), "a.jpg");
   ASSERT_EQ(decoded.rows, 31);
@@ -59,15 +59,15 @@ TEST(DecodeImage, GreyJpegHasThreeEqualChannels) {
   EXPECT_GT(pixel(decoded, 19, 29)[0], pixel(decoded, 0, 0)[0] + 30);
 }
 
-TEST(DecodeImage, CmykJpegIsLightTimesBlack) {
-  // Adobe stores what is left of the light: 200 of 255 with black at 128 of 255 gives 100.
+TEST(DecodeImage, CmykJpegIsEachInkTimesBlack) {
+  // Adobe stores inverted inks: 200 of 255 with black at 128 of 255 gives 100.
   const RgbImage decoded = decode_image(cmyk_jpeg(9, 10, {200, 100, 0, 128}), "a.jpg");
   EXPECT_THAT(rgb(decoded, 4, 5), ElementsAre(100, 50, 0));
   EXPECT_THAT(rgb(decode_image(cmyk_jpeg(9, 10, {255, 255, 255, 255}), "a"), 0, 0),
               ElementsAre(255, 255, 255));
 }
 
-TEST(DecodeImage, JpegMayComeSmallerButNotSmallerThanAsked) {
+TEST(DecodeImage, JpegMayBeScaledDownButNotBelowAtLeast) {
   const std::string jpeg = to_jpeg(flat_image(301, 403, 90), Chroma::quarter);
   const auto size = [&](int rows, int cols) {
     const RgbImage image = decode_image(jpeg, "a.jpg", {rows, cols});
@@ -84,15 +84,15 @@ TEST(DecodeImage, JpegMayComeSmallerButNotSmallerThanAsked) {
   EXPECT_THAT((std::vector<int>{full.rows, full.cols}), ElementsAre(301, 403));
 }
 
-TEST(DecodeImage, JpegWithASubsamplingThatHasNoNameIsRead) {
+TEST(DecodeImage, JpegWithUnusualSubsamplingIsRead) {
   std::string jpeg = to_jpeg(flat_image(32, 32, 77), Chroma::quarter);
   const size_t frame = jpeg.find("\xFF\xC0");
   ASSERT_EQ(jpeg[frame + 11], 0x22);
-  jpeg[frame + 11] = 0x14;  // four blocks below each other instead of two by two
+  jpeg[frame + 11] = 0x14;  // a column of four blocks instead of two by two
   EXPECT_THAT(rgb(decode_image(jpeg, "a.jpg"), 31, 31), ElementsAre(77, 77, 77));
 }
 
-TEST(DecodeImage, WarningsThatCostNoPixelsAreHarmless) {
+TEST(DecodeImage, WarningsThatAffectNoPixelsAreIgnored) {
   const std::string jpeg = to_jpeg(soft_image(20, 30), Chroma::full);
   const RgbImage expected = decode_image(jpeg, "a.jpg");
   const auto files = harmless_changes(jpeg);
@@ -104,14 +104,14 @@ TEST(DecodeImage, WarningsThatCostNoPixelsAreHarmless) {
   }
 }
 
-TEST(DecodeImage, IsTurnedAsExifSays) {
+TEST(DecodeImage, AppliesExifOrientation) {
   const RgbImage image = varied_image(23, 37);
   for (int orientation = 1; orientation <= 8; ++orientation)
     for (const bool little_endian : {true, false}) {
       const std::string exif = exif_with(orientation, little_endian);
       const RgbImage stored = stored_for(image, orientation);
       std::string png = encode_png(stored);
-      png.insert(33, png_chunk("eXIf", exif));  // behind the header
+      png.insert(33, png_chunk("eXIf", exif));  // after the header
       EXPECT_EQ(decode_image(png, "a.png").pixels, image.pixels) << orientation;
       const std::string jpeg = to_jpeg(stored, Chroma::full);
       const RgbImage shown = decode_image(with_exif(jpeg, exif), "a.jpg");
@@ -124,18 +124,18 @@ TEST(DecodeImage, IsTurnedAsExifSays) {
     }
 }
 
-TEST(DecodeImage, ExifThatCannotBeUnderstoodTurnsNothing) {
+TEST(DecodeImage, IgnoresInvalidExif) {
   const std::string jpeg = to_jpeg(varied_image(23, 37), Chroma::full);
   const RgbImage expected = decode_image(jpeg, "a.jpg");
   const std::string exif = exif_with(6);
   std::vector<std::string> broken{exif_with(0), exif_with(9), exif_with(65535), "", "II", "XX"};
   for (size_t size = 0; size < 30; ++size) broken.push_back(exif.substr(0, size));
-  broken.push_back("II*\0\xFF\xFF\xFF\xFF");  // the list of entries is beyond the end
+  broken.push_back("II*\0\xFF\xFF\xFF\xFF");  // the directory is beyond the end
   for (const std::string& one : broken)
     EXPECT_EQ(decode_image(with_exif(jpeg, one), "a.jpg").pixels, expected.pixels);
 }
 
-// All kinds that are decoded in another way.
+// One file for each kind of JPEG that is decoded differently.
 std::vector<std::string> jpegs_of(const RgbImage& image) {
   std::vector<std::string> files;
   for (const bool progressive : {false, true})
@@ -145,7 +145,7 @@ std::vector<std::string> jpegs_of(const RgbImage& image) {
   return files;
 }
 
-// That the rows and cols of `part` which the box touches are those of the whole.
+// Checks that the pixels of `part` that the box touches equal those of `whole`.
 void expect_same(const ImagePart& part, const RgbImage& whole, double scale, const Box& box) {
   const int top = box.top * scale, left = box.left * scale;
   const int bottom = std::min<int>(whole.rows, std::ceil((box.top + box.rows) * scale));
@@ -160,7 +160,7 @@ void expect_same(const ImagePart& part, const RgbImage& whole, double scale, con
         << "row " << row << ", cols " << left << " to " << right;
 }
 
-TEST(DecodePart, HasThePixelsOfTheWholePicture) {
+TEST(DecodePart, HasThePixelsOfTheWholeImage) {
   for (const auto& [rows, cols] : {std::pair{104, 136}, {128, 160}, {40, 200}, {8, 16}}) {
     const auto files = jpegs_of(noise_image(rows, cols));
     for (size_t file = 0; file < files.size(); ++file)
@@ -184,7 +184,7 @@ TEST(DecodePart, HasThePixelsOfTheWholePicture) {
   }
 }
 
-TEST(DecodePart, HasThePixelsOfTheWholePictureWhicheverWayUp) {
+TEST(DecodePart, HasThePixelsOfTheWholeImageInEveryOrientation) {
   const std::string jpeg = to_jpeg(noise_image(104, 136), Chroma::quarter);
   for (int orientation = 2; orientation <= 8; ++orientation) {
     const std::string file = with_exif(jpeg, exif_with(orientation));
@@ -217,14 +217,14 @@ TEST(DecodePart, IsNoLargerThanItsBlocksNeed) {
   EXPECT_EQ(part.image.cols, 86 + 2 - 64);
 }
 
-TEST(DecodePart, CmykIsMixedAsInTheWhole) {
+TEST(DecodePart, ConvertsCmykAsForTheWholeImage) {
   ImagePart part;
   decode_part(cmyk_jpeg(50, 60, {200, 100, 0, 128}), "a.jpg", kFullSize, {20, 30, 9, 9}, part);
   EXPECT_LT(part.image.cols, 60);
   EXPECT_THAT(rgb(part.image, 0, 20), ElementsAre(100, 50, 0));
 }
 
-TEST(DecodeImage, PngIsExactWhateverItsName) {
+TEST(DecodeImage, PngIsExactWithAnyFileName) {
   const RgbImage image = varied_image(23, 37);
   EXPECT_EQ(decode_image(encode_png(image), "a.jpg").pixels, image.pixels);
 }
@@ -236,7 +236,7 @@ TEST(DecodeImage, PngWithPaletteGreyDepthOrAlphaBecomesRgb) {
   EXPECT_THAT(rgb(image, 0, 0), ElementsAre(4, 5, 6));
   EXPECT_THAT(rgb(image, 1, 0), ElementsAre(255, 0, 128));
 
-  png = {1, 9, 1, 0, {"\xA0\x80"}, "", ""};  // one bit of grey: 10100000 1
+  png = {1, 9, 1, 0, {"\xA0\x80"}, "", ""};  // 1-bit grey: 10100000 1
   image = decode_image(png.bytes(), "a.png");
   EXPECT_THAT(rgb(image, 0, 0), ElementsAre(255, 255, 255));
   EXPECT_THAT(rgb(image, 0, 1), ElementsAre(0, 0, 0));
@@ -254,23 +254,23 @@ TEST(DecodeImage, PngWithPaletteGreyDepthOrAlphaBecomesRgb) {
   EXPECT_THAT(rgb(decode_image(png.bytes(), "a.png"), 0, 0), ElementsAre(99, 99, 99));
 }
 
-TEST(DecodeImage, ChunksOfAPngThatAreNoPictureAreLeftOut) {
+TEST(DecodeImage, IgnoresAncillaryChunksOfAPng) {
   RawPng png{1, 1, 8, 2, {"abc"}, "", png_chunk("iCCP", "nonsense") + png_chunk("tRNS", "ab")};
   EXPECT_THAT(rgb(decode_image(png.bytes(), "a.png"), 0, 0), ElementsAre('a', 'b', 'c'));
 }
 
-TEST(ReadImage, NamesTheFileThatIsMissingOrNoImage) {
+TEST(ReadImage, NamesAFileThatIsMissingOrNotAnImage) {
   const TemporaryFolder folder;
   const std::string missing = folder.path() + "/none.jpg";
   EXPECT_THAT(message_of([&] { read_image(missing); }), StartsWith(missing + ": cannot be opened"));
   const std::string text = folder.write("text.jpg", "This is no picture.\n");
   EXPECT_EQ(message_of([&] { read_image(text); }),
-            text + ": is neither a JPEG nor a PNG image (20 bytes without the start of either)");
+            text + ": is neither a JPEG nor a PNG image (20 bytes without a known signature)");
   const RgbImage image = varied_image(3, 5);
   EXPECT_EQ(read_image(folder.write("good.png", encode_png(image))).pixels, image.pixels);
 }
 
-TEST(DamagedImage, IsRefusedWhereverItIsCutOff) {
+TEST(DamagedImage, IsRefusedIfTruncatedAtAnyByte) {
   const RgbImage image = soft_image(17, 19);
   for (const std::string& whole :
        {to_jpeg(image, Chroma::quarter), to_jpeg(image, Chroma::full, 90, /*progressive=*/true),
@@ -290,7 +290,7 @@ TEST(DamagedImage, PngWithAnyBitFlippedIsRefused) {
   }
 }
 
-TEST(DamagedImage, JpegWithAnyBitFlippedIsRefusedOrHasThePixelsOfItsHeader) {
+TEST(DamagedImage, JpegWithAnyBitFlippedIsRefusedOrHasTheSizeOfItsHeader) {
   int refused = 0;
   for (const bool progressive : {false, true}) {
     const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter, 90, progressive);
@@ -308,7 +308,7 @@ TEST(DamagedImage, JpegWithAnyBitFlippedIsRefusedOrHasThePixelsOfItsHeader) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(DamagedImage, IsRefusedForTheSameReasonWhereOnlyAPartIsNeeded) {
+TEST(DamagedImage, IsRefusedForTheSameReasonWhenDecodingAPart) {
   int refused = 0;
   for (const Chroma chroma : {Chroma::quarter, Chroma::half_cols, Chroma::none}) {
     const std::string jpeg = to_jpeg(soft_image(50, 70), chroma);
@@ -333,12 +333,12 @@ TEST(DamagedImage, IsRefusedForTheSameReasonWhereOnlyAPartIsNeeded) {
   EXPECT_GT(refused, 2000);
 }
 
-TEST(DamagedImage, JpegInMoreThan500ScansIsRefused) {
+TEST(DamagedImage, JpegWithMoreThan500ScansIsRefused) {
   EXPECT_EQ(refusal(jpeg_in_scans(500)), "");
   EXPECT_THAT(refusal(jpeg_in_scans(501)), HasSubstr("more than 500 scans"));
 }
 
-TEST(DamagedImage, LeavesTheNextPictureAlone) {
+TEST(DamagedImage, DoesNotAffectTheNextImage) {
   const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter);
   const RgbImage expected = decode_image(jpeg, "a.jpg");
   for (size_t byte = 2; byte < jpeg.size(); ++byte) {
@@ -349,11 +349,11 @@ TEST(DamagedImage, LeavesTheNextPictureAlone) {
   }
 }
 
-TEST(DamagedImage, JpegWithoutItsTablesDoesNotTakeThoseOfThePictureBefore) {
+TEST(DamagedImage, JpegWithoutTablesDoesNotReuseThoseOfThePreviousImage) {
   const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter);
   std::string without = jpeg;
   for (size_t at; (at = without.find("\xFF\xDB")) != std::string::npos;)
-    without[at + 1] = '\xE5';  // a segment for applications, which is skipped
+    without[at + 1] = '\xE5';  // an application segment, which is skipped
   ASSERT_EQ(refusal(jpeg), "");
   EXPECT_THAT(refusal(without), HasSubstr("Quantization table 0x00 was not defined"));
 }
@@ -364,7 +364,7 @@ TEST(DamagedImage, ZeroBytesAndEmptyFilesAreRefused) {
       EXPECT_NE(refusal(start + std::string(zeros, '\0')), "") << zeros;
 }
 
-TEST(DamagedImage, PngThatLiesAboutItsSizeIsRefused) {
+TEST(DamagedImage, PngWithAWrongSizeInItsHeaderIsRefused) {
   RawPng png{3, 3, 8, 2, {"abcabcabc", "abcabcabc", "abcabcabc"}, "", ""};
   ASSERT_EQ(refusal(png.bytes()), "");
   const auto with_size = [&](uint32_t rows, uint32_t cols) {
@@ -377,8 +377,8 @@ TEST(DamagedImage, PngThatLiesAboutItsSizeIsRefused) {
   EXPECT_THAT(with_size(0xFFFFFFFFu, 0xFFFFFFFFu), HasSubstr("4294967295x4294967295 pixels"));
   EXPECT_THAT(with_size(65500, 65500), HasSubstr("expected at most 100000000"));
   EXPECT_THAT(with_size(5000, 5000), HasSubstr("5000x5000 pixels, too many for"));
-  EXPECT_THAT(with_size(2000, 2000), HasSubstr("cannot be unpacked"));
-  EXPECT_THAT(with_size(4, 3), HasSubstr("cannot be unpacked"));
+  EXPECT_THAT(with_size(2000, 2000), HasSubstr("cannot be decoded"));
+  EXPECT_THAT(with_size(4, 3), HasSubstr("cannot be decoded"));
 }
 
 std::string with_jpeg_size(std::string jpeg, int rows, int cols) {
@@ -391,7 +391,7 @@ std::string with_jpeg_size(std::string jpeg, int rows, int cols) {
   return jpeg;
 }
 
-TEST(DamagedImage, JpegThatLiesAboutItsSizeIsRefused) {
+TEST(DamagedImage, JpegWithAWrongSizeInItsHeaderIsRefused) {
   const std::string jpeg = to_jpeg(soft_image(17, 19), Chroma::quarter);
   EXPECT_NE(refusal(with_jpeg_size(jpeg, 0, 19)), "");
   EXPECT_NE(refusal(with_jpeg_size(jpeg, 65535, 65535)), "");
@@ -401,8 +401,8 @@ TEST(DamagedImage, JpegThatLiesAboutItsSizeIsRefused) {
   EXPECT_NE(refusal(with_jpeg_size(jpeg, 2000, 2000)), "");
 }
 
-// Runs `f` while the process may take no more than `bytes` of further memory.
-void within(rlim_t bytes, const std::function<void()>& f) {
+// Runs `f` with at most `bytes` of additional address space for the process.
+void with_memory_limit(rlim_t bytes, const std::function<void()>& f) {
   rlimit before{};
   getrlimit(RLIMIT_AS, &before);
   rlim_t pages = 0;
@@ -413,7 +413,7 @@ void within(rlim_t bytes, const std::function<void()>& f) {
   setrlimit(RLIMIT_AS, &before);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which takes memory of its own
+#ifndef __SANITIZE_ADDRESS__  // ASan itself needs more memory
 TEST(DamagedImage, NoSmallFileTakesMoreThan64Megabytes) {
   RawPng png{2000, 2000, 8, 2, {"abc"}, "", ""};
   const RgbImage small = soft_image(17, 19);
@@ -424,8 +424,8 @@ TEST(DamagedImage, NoSmallFileTakesMoreThan64Megabytes) {
   for (const std::string& file : files) {
     ASSERT_LT(file.size(), 5000u);
     std::string message;
-    within(64 << 20, [&] { message = refusal(file); });
-    EXPECT_THAT(message, HasSubstr("no whole")) << "file " << &file - files.data();
+    with_memory_limit(64 << 20, [&] { message = refusal(file); });
+    EXPECT_THAT(message, HasSubstr("is not a complete")) << "file " << &file - files.data();
   }
 }
 #endif

@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// `images` in each of the classes cat, dog and eel; each picture is its own.
+// Writes `images` different images for each of the classes cat, dog and eel.
 void write_classes(const TemporaryFolder& folder, const std::string& below, int images) {
   int number = 0;
   for (const char* name : {"dog", "cat", "eel"})
@@ -56,19 +56,19 @@ std::string opening(const std::string& folder) {
   return message_of([&] { ImageFolderDataset(folder, {}); });
 }
 
-// Threads of this process.
+// The number of threads of this process.
 int64_t count_threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
-TEST(ImageFolder, LeavesOpenCvsThreadsAsTheyAreAndStartsNone) {
+TEST(ImageFolder, KeepsOpenCvsThreadCountAndStartsNoThreads) {
   const int before = cv::getNumThreads();
   cv::setNumThreads(2);
   const TemporaryFolder folder;
   for (int i = 0; i < 20; ++i)
     folder.write(join("a/", i, ".png"), encode_png(varied_image(700, 900)));
   auto options = small(Augment::full);
-  options.image_size = 600;  // much more than OpenCV does on one thread
+  options.image_size = 600;  // OpenCV would use several threads for so many pixels
   const ImageFolderDataset set(folder.path(), options);
   const int64_t threads = count_threads();
   set.load(plan_of(all_of(set)));
@@ -97,11 +97,11 @@ TEST(ImageFolder, NumbersClassesAndImagesByName) {
 TEST(ImageFolder, SaysWhatIsMissing) {
   const TemporaryFolder folder;
   const std::string path = folder.path();
-  EXPECT_THAT(opening(path + "/none"), HasSubstr(path + "/none: is no folder; expected"));
-  EXPECT_THAT(opening(path), HasSubstr(path + ": has no folders; expected one per class"));
+  EXPECT_THAT(opening(path + "/none"), HasSubstr(path + "/none: is not a folder; expected"));
+  EXPECT_THAT(opening(path), HasSubstr(path + ": has no subfolders; expected one per class"));
   folder.write("cat/1.png", encode_png(varied_image(9, 9)));
   folder.write("dog/.1.png", "");
-  EXPECT_THAT(opening(path), HasSubstr(path + "/dog: holds no .jpg, .jpeg or .png image"));
+  EXPECT_THAT(opening(path), HasSubstr(path + "/dog: has no .jpg, .jpeg or .png image"));
 }
 
 TEST(ImageFolders, NeedTrainAndValWithTheSameClasses) {
@@ -136,7 +136,7 @@ TEST(ImageFolders, TrainIsAugmentedAndValIsNot) {
   EXPECT_TRUE(first(*sets.val, 0).equal(first(*sets.val, 1)));
 }
 
-TEST(ImageFolder, SampleIsAFunctionOfSeedEpochAndSampleOnAnyThread) {
+TEST(ImageFolder, ASampleDependsOnlyOnSeedEpochAndSampleOnAnyThread) {
   const TemporaryFolder folder;
   write_classes(folder, "", 5);
   const ImageFolderDataset set(folder.path(), small(Augment::light));
@@ -171,7 +171,7 @@ TEST(ImageFolder, MixesBatchesByTheirIndex) {
   EXPECT_TRUE(a.target.sum(1).allclose(torch::ones({4})));
 }
 
-// Every way in which we break images.
+// One file per kind of damage.
 std::vector<std::string> broken_files() {
   const RgbImage image = varied_image(20, 30);
   const std::string jpeg = to_jpeg(image, Chroma::quarter), png = encode_png(image);
@@ -212,7 +212,7 @@ TEST(BrokenImages, AreReportedOnceCountedAndReplaced) {
   EXPECT_EQ(reported.size(), broken.size());
 }
 
-TEST(BrokenImages, AreReplacedByTheSameSampleWhoeverFindsThem) {
+TEST(BrokenImages, AreReplacedByTheSameSampleInAnyOrderOfLoading) {
   const TemporaryFolder folder;
   write_classes(folder, "", 6);
   folder.write("dog/a.jpg", "text");
@@ -224,7 +224,7 @@ TEST(BrokenImages, AreReplacedByTheSameSampleWhoeverFindsThem) {
   std::reverse(backwards.begin(), backwards.end());
   const Batch a = one.load(plan_of(all_of(one), 5)), b = other.load(plan_of(backwards, 5));
   EXPECT_TRUE(a.input.equal(b.input.flip(0)) && a.target.equal(b.target.flip(0)));
-  // The class is that of the image which took the place.
+  // The class is that of the replacement.
   for (int64_t s = 0; s < one.size(); ++s) {
     if (one.path(s).find("/a.jpg") == std::string::npos) continue;
     int64_t found = -1;
@@ -252,8 +252,8 @@ TEST(BrokenImages, StopTheRunWhenThereAreTooMany) {
   EXPECT_EQ(message(6.0 / 66), "");
   EXPECT_THAT(message(0.09),
               HasSubstr(folder.path() +
-                        ": 6 of 66 images (9.09091 %) are broken, allowed are 5 (repair or remove "
-                        "them, or raise --max-broken); the first: " +
+                        ": 6 of 66 images (9.09091 %) are broken, expected at most 5 (repair or "
+                        "remove them, or raise --max-broken); the first: " +
                         cat + "0.jpg: is neither"));
   EXPECT_THAT(message(0.09), HasSubstr("; " + cat + "2.jpg: is neither"));
   EXPECT_THAT(message(0.01), HasSubstr("1 of 66 images"));
@@ -261,16 +261,17 @@ TEST(BrokenImages, StopTheRunWhenThereAreTooMany) {
   EXPECT_THAT(message(0.6), HasSubstr("max_broken_share: expected 0 to 0.5, got 0.6"));
 }
 
-TEST(BrokenImages, AllOfASmallFolderStopTheRun) {
+TEST(BrokenImages, StopTheRunIfAllOfASmallFolderIsBroken) {
   for (const int images : {1, 2, 5}) {
     const TemporaryFolder folder;
     for (int i = 0; i < images; ++i) folder.write(join("cat/", i, ".jpg"), "text");
     const ImageFolderDataset set(folder.path(), small(Augment::light));
-    EXPECT_THAT(message_of([&] { set.load(plan_of({0})); }), HasSubstr("are broken, allowed are"));
+    EXPECT_THAT(message_of([&] { set.load(plan_of({0})); }),
+                HasSubstr("are broken, expected at most"));
   }
 }
 
-TEST(BrokenImages, IncludeFilesThatVanish) {
+TEST(BrokenImages, IncludeFilesDeletedDuringTheRun) {
   const TemporaryFolder folder;
   write_classes(folder, "", 4);
   auto options = small(Augment::none);

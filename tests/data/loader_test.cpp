@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Batches that tell where they come from, after a wait that mixes up the workers.
+// Batches that encode their plan. A random delay varies the order in which workers finish.
 class Numbers : public Dataset {
  public:
   explicit Numbers(int64_t size, int64_t bad_sample = -1) : size_(size), bad_sample_(bad_sample) {}
@@ -43,7 +43,7 @@ LoaderOptions with(const BatchOrderOptions& order, int64_t workers, int64_t pref
   return {order, workers, prefetch};
 }
 
-// The next `count` batches, or fewer where the pass ends.
+// The next `count` batches, or fewer at the end of a single epoch.
 std::vector<LoadedBatch> take(Loader& loader, int64_t count) {
   std::vector<LoadedBatch> batches;
   while (count-- > 0) {
@@ -82,26 +82,26 @@ TEST(Loader, GivesTheSameBitsForAnyNumberOfWorkers) {
   }
 }
 
-TEST(Loader, GoesOnFromAnyPosition) {
-  const auto whole = take(30, with(training_order(4, 5), 0), 21);  // 7 batches an epoch, 3 epochs
+TEST(Loader, ResumesAtAnyBatch) {
+  const auto all = take(30, with(training_order(4, 5), 0), 21);  // 3 epochs of 7 batches
   for (int64_t skipped = 0; skipped < 21; ++skipped) {
     const auto order = training_order(4, 5, skipped / 7, skipped % 7);
-    expect_same(whole, take(30, with(order, skipped % 4), 21 - skipped), skipped);
+    expect_same(all, take(30, with(order, skipped % 4), 21 - skipped), skipped);
   }
   const auto next_epoch = take(30, with(training_order(4, 5, 0, 7), 1), 14);
-  expect_same(whole, next_epoch, 7);
+  expect_same(all, next_epoch, 7);
 }
 
-TEST(Loader, GoesOnInTheMiddleOfAnEvaluation) {
+TEST(Loader, ResumesInTheMiddleOfAnEvaluation) {
   auto order = evaluation_order(4);
-  const auto whole = take(10, with(order, 0), 9);
+  const auto all = take(10, with(order, 0), 9);
   order.index = 2;
-  expect_same(whole, take(10, with(order, 2), 9), 2);
+  expect_same(all, take(10, with(order, 2), 9), 2);
   order.index = 3;
   EXPECT_TRUE(take(10, with(order, 2), 9).empty());
 }
 
-TEST(Loader, AnEpochOfTrainingHoldsNoSampleTwiceAndDropsTheRest) {
+TEST(Loader, ATrainingEpochHasNoSampleTwiceAndDropsThePartialBatch) {
   const auto batches = take(30, with(training_order(4, 5), 1), 14);
   for (const size_t epoch : {0, 1}) {
     std::set<int64_t> seen;
@@ -116,12 +116,12 @@ TEST(Loader, AnEpochOfTrainingHoldsNoSampleTwiceAndDropsTheRest) {
   EXPECT_NE(batches[0].plan.samples, batches[7].plan.samples) << "every epoch has its own order";
 }
 
-TEST(Loader, TheOrderIsDecidedByTheSeed) {
+TEST(Loader, TheOrderDependsOnTheSeed) {
   EXPECT_NE(take(30, with(training_order(8, 5), 0), 1)[0].plan.samples,
             take(30, with(training_order(8, 6), 0), 1)[0].plan.samples);
 }
 
-TEST(Loader, WithoutShufflingTrainingGoesByNumber) {
+TEST(Loader, WithoutShufflingSamplesAreInAscendingOrder) {
   auto order = training_order(2, 5);
   order.shuffle = false;
   const auto batches = take(5, with(order, 2), 3);
@@ -138,7 +138,7 @@ TEST(Loader, EvaluationIsOnePassInOrderWithASmallerLastBatch) {
     ASSERT_EQ(batches.size(), 3u);
     EXPECT_THAT(batches[0].plan.samples, ElementsAre(0, 1, 2, 3));
     EXPECT_THAT(batches[2].plan.samples, ElementsAre(8, 9));
-    EXPECT_FALSE(loader.next().has_value()) << "and stays at its end";
+    EXPECT_FALSE(loader.next().has_value()) << "the loader stays at the end";
   }
 }
 
@@ -149,7 +149,7 @@ TEST(Loader, ASetSmallerThanABatchIsOneBatch) {
   EXPECT_EQ(take(3, with(evaluation_order(8), 1), 5).size(), 1u);
 }
 
-TEST(Loader, RethrowsInTheCallersThreadAndGoesOnBehindTheFailure) {
+TEST(Loader, RethrowsInTheCallersThreadAndContinuesAfterTheFailure) {
   for (const int64_t workers : {0, 1, 3}) {
     Loader loader(std::make_shared<Numbers>(12, /*bad_sample=*/5),
                   with(evaluation_order(2), workers));
@@ -161,7 +161,7 @@ TEST(Loader, RethrowsInTheCallersThreadAndGoesOnBehindTheFailure) {
   }
 }
 
-TEST(Loader, LoadsNoFurtherAheadThanItMay) {
+TEST(Loader, LoadsNoFurtherAheadThanPrefetch) {
   const auto set = std::make_shared<Numbers>(1000);
   Loader loader(set, with(training_order(2, 1), /*workers=*/2, /*prefetch=*/3));
   take(loader, 5);
@@ -182,7 +182,7 @@ TEST(Loader, EndsAtOnceAtAnyMoment) {
   EXPECT_LT(taken.count(), 5);
 }
 
-// Tells how many threads Torch would use where it is loaded.
+// Batches that hold the number of threads that Torch and our kernels would use.
 class Threads : public Dataset {
  public:
   int64_t size() const override { return 4; }
@@ -191,7 +191,7 @@ class Threads : public Dataset {
   }
 };
 
-TEST(Loader, WorkersKeepTorchAndUsToOneThreadAndLeaveTheCallersAlone) {
+TEST(Loader, WorkersRunTorchAndOurKernelsOnOneThreadButNotTheCaller) {
   const ThreadCount threads(2);
   Loader loader(std::make_shared<Threads>(), with(evaluation_order(1), 2));
   for (const auto& loaded : take(loader, 4)) {
@@ -202,7 +202,7 @@ TEST(Loader, WorkersKeepTorchAndUsToOneThreadAndLeaveTheCallersAlone) {
   EXPECT_EQ(team_size(), 2);
 }
 
-TEST(Loader, RefusesWhatMakesNoSense) {
+TEST(Loader, RefusesInvalidOptions) {
   const auto refused = [](int64_t size, const LoaderOptions& options) {
     EXPECT_THROW(Loader(std::make_shared<Numbers>(size), options), std::invalid_argument);
   };

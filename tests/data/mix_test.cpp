@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kClasses = 7, kRows = 9, kCols = 13;
 
-// RgbImage b is all b + 1, of class b.
+// Image b has the value b + 1 everywhere and class b.
 Batch make_batch(int64_t B) {
   Batch batch{torch::empty({B, 3, kRows, kCols}), torch::arange(B)};
   for (int64_t b = 0; b < B; ++b) batch.input[b].fill_(static_cast<double>(b + 1));
@@ -36,7 +36,7 @@ TEST(DrawBeta, HasTheMeanAndVarianceOfItsDistribution) {
   }
 }
 
-TEST(MixBatch, TargetsAreTheSharesThatThePixelsHave) {
+TEST(MixBatch, TargetsAreTheSharesOfThePixels) {
   constexpr int64_t B = 6;
   int mixups = 0, cutmixes = 0;
   for (uint64_t key = 0; key < 60; ++key) {
@@ -65,7 +65,7 @@ TEST(MixBatch, TargetsAreTheSharesThatThePixelsHave) {
   EXPECT_GT(cutmixes, 15);
 }
 
-TEST(MixBatch, CutmixTakesARectangleOfThePartner) {
+TEST(MixBatch, CutmixCopiesARectangleOfTheOtherImage) {
   for (uint64_t key = 0; key < 40; ++key) {
     Batch batch = make_batch(2);
     mix_batch(batch, kClasses, Random({key}));
@@ -86,7 +86,7 @@ TEST(MixBatch, MiddleOfAnOddBatchIsMixedWithItself) {
   }
 }
 
-TEST(MixBatch, IsAFunctionOfItsKey) {
+TEST(MixBatch, DependsOnlyOnItsKey) {
   Batch a = make_batch(5), b = make_batch(5), c = make_batch(5);
   mix_batch(a, kClasses, Random({3, 1}));
   mix_batch(b, kClasses, Random({3, 1}));
@@ -95,7 +95,7 @@ TEST(MixBatch, IsAFunctionOfItsKey) {
   EXPECT_FALSE(a.target.equal(c.target));
 }
 
-TEST(MixBatch, RefusesClassesThatDoNotExistAndLeavesTheImages) {
+TEST(MixBatch, RefusesClassesOutOfRangeAndLeavesTheImagesUnchanged) {
   Batch batch = make_batch(4);
   EXPECT_EQ(message_of([&] { mix_batch(batch, 3, Random({1})); }),
             "mix_batch: expected a class below 3, got 3");

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-// After <cstdio>, which the first needs.
+// After <cstdio>: jpeglib.h needs it.
 #include <jpeglib.h>
 #include <zlib.h>
 
@@ -25,7 +25,7 @@ std::string big_endian(uint32_t value) {
           static_cast<char>(value >> 8), static_cast<char>(value)};
 }
 
-// Any mistake ends the test program, with libjpeg's message.
+// libjpeg prints any error and ends the test program.
 struct JpegWriter : jpeg_compress_struct {
   JpegWriter(int rows, int cols, J_COLOR_SPACE colours, int channels) {
     err = jpeg_std_error(&errors_);
@@ -39,7 +39,7 @@ struct JpegWriter : jpeg_compress_struct {
     jpeg_destroy_compress(this);
     std::free(bytes_);
   }
-  // Of the first channel, relative to the others.
+  // Sampling factors of the first channel relative to the others.
   void set_sampling(int across, int down) {
     for (int c = 0; c < num_components; ++c)
       comp_info[c].h_samp_factor = comp_info[c].v_samp_factor = 1;
@@ -172,7 +172,7 @@ std::string with_exif(const std::string& jpeg, const std::string& exif) {
          jpeg.substr(2);
 }
 
-// By EXIF's own words: where the first stored row and the first stored column are seen.
+// Follows EXIF's definition: the sides where the first stored row and column are displayed.
 RgbImage stored_for(const RgbImage& image, int orientation) {
   const bool row_is_column = orientation >= 5;
   const bool first_row_last = orientation == 3 || orientation == 4 || orientation == 6 ||
@@ -192,15 +192,15 @@ std::vector<std::string> harmless_changes(const std::string& jpeg) {
   std::vector<std::string> files;
   const size_t jfif = jpeg.find("JFIF"), scan = jpeg.find("\xFF\xDA");
   files.push_back(jpeg);
-  files.back()[jfif + 5] = 3;  // a version to come
+  files.back()[jfif + 5] = 3;  // an unknown version
   files.push_back(jpeg);
   files.back()[scan + 4 + 2 * jpeg[scan + 4] + 2] = 0;  // a sequential scan of one coefficient
   files.push_back(jpeg);
   files.back().insert(scan, 7, '\0');  // padding between segments
   files.push_back(jpeg);
   files.back().insert(jpeg.size() - 2, "left over");
-  // Adobe's segment with a colour transform that nobody knows; not beside JFIF, which says the
-  // same.
+  // Adobe's segment with an unknown colour transform, instead of JFIF's segment, which would
+  // override it.
   const size_t length = 2 + static_cast<unsigned char>(jpeg[5]);
   files.push_back(jpeg.substr(0, 2) +
                   std::string("\xFF\xEE\0\x0E"
@@ -212,7 +212,7 @@ std::vector<std::string> harmless_changes(const std::string& jpeg) {
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (fs::temp_directory_path() / "image_tests_XXXXXX").string();
-  ensure(mkdtemp(name.data()) != nullptr, name, ": cannot be made");
+  ensure(mkdtemp(name.data()) != nullptr, name, ": cannot be created");
   path_ = name;
 }
 

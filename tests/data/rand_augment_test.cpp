@@ -18,7 +18,7 @@ RgbImage after(RgbImage image, AugmentOp op, double level) {
   return image;
 }
 
-// What `f` makes of every value of a picture that has all of them.
+// Checks that the operation maps each of the 256 values v to f(v).
 template <typename F>
 void expect_maps(AugmentOp op, double level, F f) {
   const RgbImage image = make_image(16, 16, [](int row, int col, int c) {
@@ -116,30 +116,31 @@ TEST(AugmentOp, TranslateMovesByWholePixelsAndFillsWithTheMean) {
   expect_moved(AugmentOp::translate_y, -0.7, -6, 0);
 }
 
-// They are warped in strips.
-TEST(AugmentOp, LargePicturesAreTurnedAsAWhole) {
+// Large images are warped in strips.
+TEST(AugmentOp, LargeImagesAreRotatedAsAWhole) {
   RgbImage image = noise_image(700, 900);
-  const RgbImage turned = after(image, AugmentOp::rotate, 0.7);
+  const RgbImage rotated = after(image, AugmentOp::rotate, 0.7);
   cv::Mat whole;
   cv::warpAffine(cv::Mat(700, 900, CV_8UC3, image.pixels.data()), whole,
                  cv::getRotationMatrix2D({449.5f, 349.5f}, 21, 1), {900, 700}, cv::INTER_LINEAR,
                  cv::BORDER_CONSTANT, cv::Scalar(kMeanColour[0], kMeanColour[1], kMeanColour[2]));
-  int64_t other = 0;  // where a place lies between two that OpenCV knows, rounding may differ
-  for (size_t i = 0; i < turned.pixels.size(); ++i) other += turned.pixels[i] != whole.data[i];
-  EXPECT_LT(other, 100);
+  int64_t different = 0;  // OpenCV rounds source coordinates; a few may round differently
+  for (size_t i = 0; i < rotated.pixels.size(); ++i)
+    different += rotated.pixels[i] != whole.data[i];
+  EXPECT_LT(different, 100);
 }
 
-// A white square of 3x3 pixels on black; where its centre of mass went.
-struct Place {
+struct Point {
   double row, col;
 };
-Place place_after(AugmentOp op, double level, int row, int col) {
+// Where the operation moves the centre of mass of a white square of 3x3 pixels on black.
+Point centre_after(AugmentOp op, double level, int row, int col) {
   const RgbImage image = make_image(101, 101, [=](int i, int j, int c) {
     return c == 0 && std::abs(i - row) < 2 && std::abs(j - col) < 2 ? 255 : 0;
   });
   const RgbImage moved = after(image, op, level);
   double sum = 0, rows = 0, cols = 0;
-  for (int i = 20; i < 81; ++i)  // away from what came in at the border
+  for (int i = 20; i < 81; ++i)  // without the fill colour at the border
     for (int j = 20; j < 81; ++j) {
       const double mass = pixel(moved, i, j)[0] - (pixel(moved, i, j)[1] > 0 ? 255 : 0);
       if (mass <= 0) continue;
@@ -148,25 +149,25 @@ Place place_after(AugmentOp op, double level, int row, int col) {
   return {rows / sum, cols / sum};
 }
 
-TEST(AugmentOp, RotateTurnsCounterClockwiseAboutTheMiddle) {
-  const Place quarter = place_after(AugmentOp::rotate, 1, 50, 70);  // by 30 degrees
-  EXPECT_NEAR(quarter.row, 50 - 20 * 0.5, 0.1);
-  EXPECT_NEAR(quarter.col, 50 + 20 * std::sqrt(0.75), 0.1);
-  const Place back = place_after(AugmentOp::rotate, -1, 50, 70);
-  EXPECT_NEAR(back.row, 50 + 20 * 0.5, 0.1);
-  const Place middle = place_after(AugmentOp::rotate, 0.7, 50, 50);
+TEST(AugmentOp, RotateTurnsCounterClockwiseAboutTheCentre) {
+  const Point left = centre_after(AugmentOp::rotate, 1, 50, 70);  // by 30 degrees
+  EXPECT_NEAR(left.row, 50 - 20 * 0.5, 0.1);
+  EXPECT_NEAR(left.col, 50 + 20 * std::sqrt(0.75), 0.1);
+  const Point right = centre_after(AugmentOp::rotate, -1, 50, 70);
+  EXPECT_NEAR(right.row, 50 + 20 * 0.5, 0.1);
+  const Point middle = centre_after(AugmentOp::rotate, 0.7, 50, 50);
   EXPECT_NEAR(middle.row, 50, 0.05);
   EXPECT_NEAR(middle.col, 50, 0.05);
 }
 
-TEST(AugmentOp, ShearMovesEachLineByItsDistanceFromTheMiddle) {
-  EXPECT_NEAR(place_after(AugmentOp::shear_x, 1, 70, 50).col, 50 + 0.3 * 20, 0.1);
-  EXPECT_NEAR(place_after(AugmentOp::shear_x, 1, 30, 50).col, 50 - 0.3 * 20, 0.1);
-  EXPECT_NEAR(place_after(AugmentOp::shear_x, -1, 70, 50).col, 50 - 0.3 * 20, 0.1);
-  EXPECT_NEAR(place_after(AugmentOp::shear_x, 1, 70, 50).row, 70, 0.05);
-  EXPECT_NEAR(place_after(AugmentOp::shear_y, 1, 50, 70).row, 50 + 0.3 * 20, 0.1);
-  EXPECT_NEAR(place_after(AugmentOp::shear_y, 0.5, 50, 70).row, 50 + 0.15 * 20, 0.1);
-  EXPECT_NEAR(place_after(AugmentOp::shear_y, 1, 50, 70).col, 70, 0.05);
+TEST(AugmentOp, ShearMovesEachLineInProportionToItsDistanceFromTheCentre) {
+  EXPECT_NEAR(centre_after(AugmentOp::shear_x, 1, 70, 50).col, 50 + 0.3 * 20, 0.1);
+  EXPECT_NEAR(centre_after(AugmentOp::shear_x, 1, 30, 50).col, 50 - 0.3 * 20, 0.1);
+  EXPECT_NEAR(centre_after(AugmentOp::shear_x, -1, 70, 50).col, 50 - 0.3 * 20, 0.1);
+  EXPECT_NEAR(centre_after(AugmentOp::shear_x, 1, 70, 50).row, 70, 0.05);
+  EXPECT_NEAR(centre_after(AugmentOp::shear_y, 1, 50, 70).row, 50 + 0.3 * 20, 0.1);
+  EXPECT_NEAR(centre_after(AugmentOp::shear_y, 0.5, 50, 70).row, 50 + 0.15 * 20, 0.1);
+  EXPECT_NEAR(centre_after(AugmentOp::shear_y, 1, 50, 70).col, 70, 0.05);
 }
 
 TEST(AugmentOp, SharpnessSteepensOrSoftensAnEdgeAndLeavesFlatParts) {
@@ -182,10 +183,10 @@ TEST(AugmentOp, SharpnessSteepensOrSoftensAnEdgeAndLeavesFlatParts) {
   }
 }
 
-TEST(AugmentOp, EachChangesAPictureAndKeepsItsSize) {
+TEST(AugmentOp, EachChangesAnImageAndPreservesItsSize) {
   for (int op = 0; op < kAugmentOps; ++op)
     for (const double level : {-0.9, 0.9}) {
-      // Soft, not from black to white, and in colour: there is something to change for each.
+      // Coloured, textured and without black or white, so that every operation has an effect.
       const RgbImage image = make_image(33, 47, [](int row, int col, int c) {
         return 40 + row * 2 + col + 20 * c + (row + col) % 3;
       });
@@ -197,12 +198,12 @@ TEST(AugmentOp, EachChangesAPictureAndKeepsItsSize) {
     }
 }
 
-TEST(AugmentOp, EachTakesAPictureOfOnePixel) {
+TEST(AugmentOp, EachAcceptsAnImageOfOnePixel) {
   for (int op = 0; op < kAugmentOps; ++op)
     EXPECT_EQ(after(flat_image(1, 1, 9), static_cast<AugmentOp>(op), 1).pixels.size(), 3u);
 }
 
-TEST(RandAugment, DoesHalfOfItsOperationsAndIsAFunctionOfItsKey) {
+TEST(RandAugment, AppliesHalfOfItsOperationsAndDependsOnlyOnItsKey) {
   const RgbImage image = varied_image(16, 16);
   int unchanged = 0;
   for (uint64_t key = 0; key < 400; ++key) {
@@ -213,7 +214,7 @@ TEST(RandAugment, DoesHalfOfItsOperationsAndIsAFunctionOfItsKey) {
     ASSERT_EQ(a.pixels, b.pixels);
     unchanged += a.pixels == image.pixels;
   }
-  EXPECT_NEAR(unchanged, 100, 40);  // neither of two: a quarter
+  EXPECT_NEAR(unchanged, 100, 40);  // neither of two operations: a quarter of the images
   RgbImage none = image;
   Random random({1});
   rand_augment(none, {0, 9, 0.5}, random);

@@ -13,12 +13,12 @@ Box whole(const RgbImage& image) {
   return {0, 0, static_cast<double>(image.rows), static_cast<double>(image.cols)};
 }
 
-TEST(Resample, SameSizeIsTheSamePicture) {
+TEST(Resample, SameSizeGivesTheSameImage) {
   const RgbImage image = varied_image(13, 29);
   EXPECT_EQ(resample(image, whole(image), 13, 29).pixels, image.pixels);
 }
 
-TEST(Resample, BoxOfWholePixelsIsCutOut) {
+TEST(Resample, BoxOfIntegerPixelsIsCopied) {
   const RgbImage image = varied_image(13, 29);
   const RgbImage cut = resample(image, {2, 5, 7, 11}, 7, 11);
   for (int row = 0; row < 7; ++row)
@@ -27,7 +27,7 @@ TEST(Resample, BoxOfWholePixelsIsCutOut) {
         ASSERT_EQ(pixel(cut, row, col)[c], pixel(image, row + 2, col + 5)[c]);
 }
 
-TEST(Resample, HalvingTakesOneThreeThreeOneEighths) {
+TEST(Resample, HalvingUsesWeightsOneThreeThreeOneEighths) {
   const RgbImage image = make_image(8, 8, [](int row, int col, int c) {
     return c == 0 ? (col % 5) * 8 : c == 1 ? (row * row % 7) * 8 : 0;
   });
@@ -50,7 +50,7 @@ TEST(Resample, EnlargingIsLinearBetweenPixels) {
     for (int col = 0; col < 4; ++col) EXPECT_EQ(pixel(wide, row, col)[1], expected[col]);
 }
 
-TEST(Resample, PartIsThatPartOfTheWhole) {
+TEST(Resample, OfABoxIsThatPartOfTheWholeResult) {
   const RgbImage image = varied_image(75, 50);
   const RgbImage all = resample(image, whole(image), 45, 30);
   const double step = 75.0 / 45;
@@ -61,7 +61,7 @@ TEST(Resample, PartIsThatPartOfTheWhole) {
         ASSERT_NEAR(pixel(part, row, col)[c], pixel(all, row + 10, col + 4)[c], 1);
 }
 
-TEST(Resample, MirroredIsTheSamePictureTurnedRound) {
+TEST(Resample, MirroredSwapsLeftAndRight) {
   const RgbImage image = varied_image(31, 47);
   const Box box{3.5, 2.25, 20, 40};
   const RgbImage plain = resample(image, box, 9, 13), mirrored = resample(image, box, 9, 13, true);
@@ -71,7 +71,7 @@ TEST(Resample, MirroredIsTheSamePictureTurnedRound) {
         ASSERT_EQ(pixel(mirrored, row, col)[c], pixel(plain, row, 12 - col)[c]);
 }
 
-TEST(Resample, FlatPicturesStayFlatAtAnySize) {
+TEST(Resample, FlatImagesStayFlatAtAnySize) {
   for (const uint8_t value : {0, 1, 128, 255})
     for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 300}, {37, 2}, {200, 151}})
       for (const int side : {1, 2, 7, 64}) {
@@ -81,8 +81,9 @@ TEST(Resample, FlatPicturesStayFlatAtAnySize) {
       }
 }
 
-// The definition, pixel by pixel, in double.
-double expected(const RgbImage& image, const Box& box, int rows, int cols, int row, int col, int c) {
+// The definition, pixel by pixel, in double precision.
+double expected(const RgbImage& image, const Box& box, int rows, int cols, int row, int col,
+                int c) {
   const double down = box.rows / rows, across = box.cols / cols;
   const double y = box.top + (row + 0.5) * down, x = box.left + (col + 0.5) * across;
   double sum = 0, weights = 0;

@@ -31,8 +31,8 @@ VocabularyFiles small_vocabulary(const Merges& merges) {
   std::string lines = "#version: 0.2\n";
   for (const auto& [left, right] : merges) {
     const auto number = encoder.size();
-    const std::string made = as_characters(left + right);
-    if (!encoder.contains(made)) encoder[made] = number;
+    const std::string merged = as_characters(left + right);
+    if (!encoder.contains(merged)) encoder[merged] = number;
     lines += as_characters(left) + " " + as_characters(right) + "\n";
   }
   const auto last = encoder.size();

@@ -6,7 +6,7 @@
 
 #include "translution/data/bpe_vocabulary.h"
 
-// Vocabularies without files: the 256 bytes, and a few merges.
+// Small vocabularies in memory: the 256 bytes and a few merges.
 namespace translution {
 
 using Merges = std::vector<std::pair<std::string, std::string>>;
@@ -20,10 +20,10 @@ struct VocabularyFiles {
   }
 };
 
-/// How GPT-2's files write bytes.
+/// The bytes in the characters that GPT-2's files use for them.
 std::string as_characters(const std::string& bytes);
 
-/// Bytes 0 to 255 are tokens 255 to 0; what merges make follows, and <|endoftext|>.
+/// Bytes 0 to 255 are tokens 255 to 0. The results of the merges follow, then <|endoftext|>.
 VocabularyFiles small_vocabulary(const Merges& merges);
 
 }  // namespace translution

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// A directory that goes away with the test.
+// Each test has a temporary directory.
 class Tokens : public testing::Test {
  protected:
   Tokens() { std::filesystem::create_directories(directory); }
@@ -26,7 +26,7 @@ class Tokens : public testing::Test {
   void write(const std::string& name, const std::string& bytes) const {
     write_file_atomically(directory + "/" + name, bytes);
   }
-  // 0, 1, 2, … as tokens of bytes.
+  // Writes 0, 1, 2, … modulo 256 as byte tokens.
   void write_counting(int count) const {
     std::vector<int32_t> tokens(count);
     for (int i = 0; i < count; ++i) tokens[i] = i % 256;
@@ -57,7 +57,7 @@ std::vector<int64_t> values(const torch::Tensor& tensor) {
 
 // -------------------------------------------------------------------------------- windows
 
-TEST_F(Tokens, AreWindowsWithTargetsOneFurther) {
+TEST_F(Tokens, TargetsAreTheInputsShiftedByOneToken) {
   write_counting(11);
   const auto data = train(3);
   EXPECT_EQ(data.size(), 3);  // the last target is token 9
@@ -68,7 +68,7 @@ TEST_F(Tokens, AreWindowsWithTargetsOneFurther) {
   EXPECT_EQ(batch.input.scalar_type(), torch::kLong);
 }
 
-TEST_F(Tokens, CountWindowsThatHaveATargetForEachToken) {
+TEST_F(Tokens, EveryTokenOfAWindowHasATarget) {
   const std::pair<int, int64_t> sizes[] = {{6, 1}, {10, 1}, {11, 2}, {15, 2}, {16, 3}};
   for (const auto& [tokens, windows] : sizes) {
     write_counting(tokens);
@@ -76,7 +76,7 @@ TEST_F(Tokens, CountWindowsThatHaveATargetForEachToken) {
   }
 }
 
-TEST_F(Tokens, BeginElsewhereInEachEpochOfTraining) {
+TEST_F(Tokens, TrainingWindowsAreShiftedInEachEpoch) {
   write_counting(64);
   const auto data = train(5, /*shifted=*/true);
   EXPECT_EQ(data.size(), 11);  // 12 would fit without a shift
@@ -91,7 +91,7 @@ TEST_F(Tokens, BeginElsewhereInEachEpochOfTraining) {
   EXPECT_EQ(*shifts.rbegin(), 8);
 }
 
-TEST_F(Tokens, DependOnSeedAndEpochAlone) {
+TEST_F(Tokens, TheShiftDependsOnlyOnSeedAndEpoch) {
   write_counting(250);
   const auto one = train(4, true, 1), same = train(4, true, 1), other = train(4, true, 2);
   int different = 0;
@@ -103,14 +103,14 @@ TEST_F(Tokens, DependOnSeedAndEpochAlone) {
   EXPECT_EQ(train(4).shift(17), 0);
 }
 
-TEST_F(Tokens, MayBeJustOneWindow) {
+TEST_F(Tokens, OneWindowIsEnough) {
   write_counting(6);
   const auto data = train(5, /*shifted=*/true);
   EXPECT_EQ(data.size(), 1);
   EXPECT_EQ(data.shift(3), 0);
 }
 
-TEST_F(Tokens, RefuseSamplesThatAreNotThere) {
+TEST_F(Tokens, SamplesOutOfRangeAreRefused) {
   write_counting(11);
   EXPECT_THROW(train(3).load({0, 0, {3}}), std::invalid_argument);
   EXPECT_THROW(train(3).load({0, 0, {-1}}), std::invalid_argument);
@@ -119,7 +119,7 @@ TEST_F(Tokens, RefuseSamplesThatAreNotThere) {
 
 // ------------------------------------------------------------------------------ directories
 
-TEST_F(Tokens, SayWhichTokenizerMadeThem) {
+TEST_F(Tokens, TheDirectoryStoresTheTokenizersName) {
   write_counting(9);
   EXPECT_EQ(read_tokenizer(directory).name(), "bytes");
   const TokenMeta meta = train(3).meta();
@@ -128,7 +128,7 @@ TEST_F(Tokens, SayWhichTokenizerMadeThem) {
   EXPECT_EQ(meta.val, 3);
 }
 
-TEST_F(Tokens, CarryTheFilesOfTheirTokenizer) {
+TEST_F(Tokens, TheDirectoryStoresTheTokenizersFiles) {
   const std::string bpe = directory + "/bpe", out = directory + "/a/b";
   std::filesystem::create_directories(bpe);
   const auto files = small_vocabulary({{"a", "b"}});
@@ -144,18 +144,18 @@ TEST_F(Tokens, CarryTheFilesOfTheirTokenizer) {
   write("a/b/encoder.json", small_vocabulary({}).encoder);
   write("a/b/vocab.bpe", "#version\n");
   EXPECT_EQ(refusal([&] { read_tokenizer(out); }),
-            "a/b/encoder.json: has 257 tokens, but the tokens beside it were made with 258");
+            "a/b/encoder.json: has 257 tokens, but meta.json says 258");
 }
 
-TEST_F(Tokens, AreAssumedToBeOfGpt2WithoutMeta) {
-  write("train.bin", std::string("\x50\xc4\0\0\1\0", 6));  // 50256 is the last of GPT-2's
+TEST_F(Tokens, Gpt2IsAssumedWithoutMeta) {
+  write("train.bin", std::string("\x50\xc4\0\0\1\0", 6));  // 50256 is GPT-2's last token
   EXPECT_EQ(values(train(2).load({0, 0, {0}}).input), (std::vector<int64_t>{50256, 0}));
   EXPECT_EQ(train(2).meta().summary(), "gpt2, 50257 tokens (assumed: there is no meta.json)");
 }
 
 // ----------------------------------------------------------------------------- damaged files
 
-TEST_F(Tokens, AreRefusedWithFileAndPositionOutsideOfTheVocabulary) {
+TEST_F(Tokens, TokensOutsideTheVocabularyAreReportedWithFileAndPosition) {
   write("train.bin", std::string("\0\0\1\0\x51\xc4\1\0\1\0", 10));
   const auto data = train(2);
   EXPECT_EQ(refusal([&] {
@@ -164,7 +164,7 @@ TEST_F(Tokens, AreRefusedWithFileAndPositionOutsideOfTheVocabulary) {
             "train.bin: token 50257 at position 2, expected less than the vocabulary of 50257");
 }
 
-TEST_F(Tokens, AreRefusedWhereTheFileIsCutOff) {
+TEST_F(Tokens, TruncatedFilesAreRefused) {
   write_counting(9);
   const std::string whole = read_file(directory + "/train.bin");
   for (size_t size = 0; size < whole.size(); ++size) {
@@ -172,21 +172,22 @@ TEST_F(Tokens, AreRefusedWhereTheFileIsCutOff) {
     const std::string expected =
         size % 2 == 1
             ? "train.bin: has " + std::to_string(size) +
-                  " bytes, expected two for each token; is it cut off?"
+                  " bytes, expected two per token; is it truncated?"
             : "train.bin: has " + std::to_string(size / 2) +
-                  " tokens, but meta.json says 9; `translution data text` makes both anew";
+                  " tokens, but meta.json says 9; write both again with `translution data text`";
     EXPECT_EQ(refusal([&] { train(2); }), expected);
   }
 }
 
-TEST_F(Tokens, AreRefusedWhereTheyAreTooFewForAWindow) {
+TEST_F(Tokens, TooFewTokensForAWindowAreRefused) {
   write_counting(9);
   EXPECT_EQ(refusal([&] { train(9); }),
-            "train.bin: has 9 tokens, expected more than the 9 of a window");
+            "train.bin: has 9 tokens, expected more than the window length of 9");
   EXPECT_EQ(train(8).size(), 1);
   std::filesystem::remove(directory + "/train.bin");
-  EXPECT_EQ(refusal([&] { train(8); }),
-            "train.bin: not found; `translution data text FILE --out " + directory + "` makes it");
+  EXPECT_EQ(
+      refusal([&] { train(8); }),
+      "train.bin: not found; write it with `translution data text FILE --out " + directory + "`");
 }
 
 std::string refusal_of_meta(const std::string& json) {
@@ -201,14 +202,14 @@ std::string refusal_of_meta(const std::string& json) {
 constexpr const char* kMeta =
     R"({"tokenizer": "gpt2", "vocabulary": 50257, "train_tokens": 5, "val_tokens": 6})";
 
-TEST(TokenMeta, IsRefusedWhereverItIsCutOff) {
+TEST(TokenMeta, IsRefusedIfTruncatedAtAnyByte) {
   const std::string whole = kMeta;
   EXPECT_EQ(refusal_of_meta(whole), "accepted");
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_THAT(refusal_of_meta(whole.substr(0, size)), StartsWith("meta.json: ")) << size;
 }
 
-TEST(TokenMeta, IsRefusedOrWithinLimitsWithAnyBitFlipped) {
+TEST(TokenMeta, WithAnyBitFlippedIsRefusedOrWithinLimits) {
   const std::string whole = kMeta;
   for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string damaged = whole;
@@ -238,18 +239,18 @@ TEST(TokenMeta, IsRefusedWithTheReason) {
             "meta.json: expected 'val_tokens' as a whole number from 0 to 4611686018427387904, got "
             "nothing");
   EXPECT_EQ(refusal_of_meta("[]"),
-            "meta.json: is no JSON object; `translution data text` makes it anew");
+            "meta.json: is not a JSON object; write it again with `translution data text`");
 }
 
-TEST(TokenMeta, WithDeepNestingIsRefusedWithoutDeepCalls) {
+TEST(TokenMeta, WithDeepNestingIsRefusedWithoutDeepRecursion) {
   const std::string depth = std::string(30000, '[') + std::string(30000, ']');
   EXPECT_THAT(refusal_of_meta("{\"tokenizer\":" + depth + "}"), HasSubstr("got array"));
-  EXPECT_THAT(refusal_of_meta(std::string(1 << 16, '[')), HasSubstr("is no JSON object"));
+  EXPECT_THAT(refusal_of_meta(std::string(1 << 16, '[')), HasSubstr("is not a JSON object"));
   EXPECT_THAT(refusal_of_meta(std::string((1 << 16) + 1, ' ')),
               HasSubstr("expected at most 65536"));
 }
 
-TEST(TokenView, NeverReadsOutsideOfItsBytes) {
+TEST(TokenView, NeverReadsOutsideItsBytes) {
   const TokenView tokens(std::string_view("\1\0\2\0", 4), "x.bin", 256);
   int64_t out[3] = {};
   tokens.copy(2, 0, out);

@@ -12,7 +12,7 @@ using testing::StartsWith;
 
 VocabularyFiles files() { return small_vocabulary({{"a", "b"}, {" ", "ab"}, {"\xc3", "\xa9"}}); }
 
-// What is said about the files; any other kind of exception fails the test.
+// The message about the files; any other type of exception fails the test.
 std::string refusal(const VocabularyFiles& given) {
   try {
     given.parse();
@@ -50,20 +50,20 @@ TEST(Vocabulary, ReadsTokensBytesAndMerges) {
   EXPECT_EQ(merge.token, 257);
 }
 
-TEST(DamagedEncoder, IsRefusedWhereverItIsCutOff) {
+TEST(DamagedEncoder, IsRefusedIfTruncatedAtAnyByte) {
   const std::string whole = files().encoder;
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_THAT(refusal_of_encoder(whole.substr(0, size)), StartsWith("encoder.json: ")) << size;
 }
 
-TEST(DamagedMerges, AreRefusedWhereverTheyAreCutOff) {
+TEST(DamagedMerges, AreRefusedIfTruncatedAtAnyByte) {
   const std::string whole = files().merges;
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_THAT(refusal_of_merges(whole.substr(0, size)), StartsWith("vocab.bpe")) << size;
 }
 
-// A flipped bit may leave a vocabulary, but then one that works.
-TEST(DamagedFiles, AreRefusedOrStillTokenizeWithAnyBitFlipped) {
+// A file with a flipped bit may still be a valid vocabulary; then it must work.
+TEST(DamagedFiles, WithAnyBitFlippedAreRefusedOrStillTokenize) {
   const VocabularyFiles whole = files();
   const std::string text = "abab ab \xc3\xa9 \xff<|endoftext|>";
   for (std::string VocabularyFiles::*member : {&VocabularyFiles::encoder, &VocabularyFiles::merges})
@@ -84,31 +84,31 @@ TEST(DamagedEncoder, IsRefusedWithTheReason) {
   const auto with_last = [&](const std::string& value) {
     return refusal_of_encoder(replaced(whole, ":259}", ":" + value + "}"));
   };
-  EXPECT_EQ(with_last("-1"), expected + "-1 behind 259 tokens");
-  EXPECT_EQ(with_last("1.5"), expected + "1.5 behind 259 tokens");
-  EXPECT_EQ(with_last("65536"), expected + "65536 behind 259 tokens");
-  EXPECT_EQ(with_last("\"259\""), expected + "text behind 259 tokens");
-  EXPECT_EQ(with_last("null"), expected + "null behind 259 tokens");
-  EXPECT_EQ(with_last("true"), expected + "a boolean behind 259 tokens");
-  EXPECT_EQ(with_last("[259]"), expected + "a list behind 259 tokens");
-  EXPECT_EQ(with_last("{}"), expected + "an object behind 259 tokens");
+  EXPECT_EQ(with_last("-1"), expected + "-1 after 259 tokens");
+  EXPECT_EQ(with_last("1.5"), expected + "1.5 after 259 tokens");
+  EXPECT_EQ(with_last("65536"), expected + "65536 after 259 tokens");
+  EXPECT_EQ(with_last("\"259\""), expected + "text after 259 tokens");
+  EXPECT_EQ(with_last("null"), expected + "null after 259 tokens");
+  EXPECT_EQ(with_last("true"), expected + "a boolean after 259 tokens");
+  EXPECT_EQ(with_last("[259]"), expected + "a list after 259 tokens");
+  EXPECT_EQ(with_last("{}"), expected + "an object after 259 tokens");
   EXPECT_EQ(with_last("260"),
             "encoder.json: expected numbers from 0 to 259 for 260 tokens, got 260");
   EXPECT_EQ(with_last("258"), "encoder.json: two tokens have number 258");
-  EXPECT_EQ(with_last("18446744073709551616"), expected + "18446744073709551616 behind 259 tokens");
-  EXPECT_EQ(refusal_of_encoder("7"), expected + "7 behind 0 tokens");
+  EXPECT_EQ(with_last("18446744073709551616"), expected + "18446744073709551616 after 259 tokens");
+  EXPECT_EQ(refusal_of_encoder("7"), expected + "7 after 0 tokens");
   EXPECT_EQ(refusal_of_encoder("{}"), "encoder.json: has no token for byte 0");
   EXPECT_EQ(refusal_of_encoder(replaced(whole, "<|endoftext|>", "ab")),
-            "encoder.json: the token with number 259 is there twice");
+            "encoder.json: the token with number 259 appears twice");
   for (const char* token : {"", " ", "\u2581", "\u0144", "\u00ad"})
     EXPECT_EQ(refusal_of_encoder(replaced(whole, "<|endoftext|>", token)),
-              "encoder.json: token number 260 in the file has a character that stands for no byte, "
-              "or none");
+              "encoder.json: token 260 of the file is empty or has a character that encodes no "
+              "byte");
   EXPECT_THAT(refusal_of_encoder(replaced(whole, "\"A\":", "\"AA\":")),
               HasSubstr("has no token for byte 65"));
 }
 
-TEST(DamagedEncoder, TakesNoMemoryForNesting) {
+TEST(DamagedEncoder, AllocatesNoMemoryForNesting) {
   EXPECT_THAT(refusal_of_encoder(std::string(1 << 20, '[')), HasSubstr("got a list"));
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
@@ -120,12 +120,13 @@ TEST(DamagedMerges, AreRefusedWithTheReason) {
   EXPECT_EQ(refusal_of_merges(""), "vocab.bpe: expected a first line with #version");
   EXPECT_EQ(refusal_of_merges("a b\n"), "vocab.bpe: expected a first line with #version");
   EXPECT_EQ(refusal_of_merges("#version"),
-            "vocab.bpe: does not end with a line break; is it cut off?");
+            "vocab.bpe: does not end with a newline; is it truncated?");
   EXPECT_EQ(refusal_of_merges("#version\na b\n"),
-            "vocab.bpe: nothing makes token 257 of encoder.json; is the file cut off, or from "
-            "another vocabulary?");
-  EXPECT_EQ(refusal_of_merges(whole + "a b\n"), "vocab.bpe:5: this merge is there twice");
-  EXPECT_EQ(refusal_of_merges(whole + "a c\n"), "vocab.bpe:5: a token that is not in encoder.json");
+            "vocab.bpe: no merge produces token 257 of encoder.json; is the file truncated, or "
+            "from another vocabulary?");
+  EXPECT_EQ(refusal_of_merges(whole + "a b\n"), "vocab.bpe:5: this merge appears twice");
+  EXPECT_EQ(refusal_of_merges(whole + "a c\n"),
+            "vocab.bpe:5: has a token that is not in encoder.json");
   for (const char* line :
        {"", " ", "ab", "a ", " b", "a b c", "a  b", "a b\r", "a \xc3", "a \xc2!"})
     EXPECT_EQ(refusal_of_merges(whole + line + "\n"),
@@ -133,13 +134,13 @@ TEST(DamagedMerges, AreRefusedWithTheReason) {
         << line;
 }
 
-TEST(MissingFiles, NameTheScriptThatGetsThem) {
+TEST(MissingFiles, AreReportedWithTheScriptThatFetchesThem) {
   try {
     Tokenizer::gpt2(std::string("/nowhere"));
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(),
-                 "/nowhere/encoder.json: not found; scripts/fetch-gpt2-bpe /nowhere gets it");
+                 "/nowhere/encoder.json: not found; fetch it with scripts/fetch-gpt2-bpe /nowhere");
   }
 }
 

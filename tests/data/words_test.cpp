@@ -21,7 +21,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-TEST(Words, KeepTheSpaceInFrontOfThem) {
+TEST(Words, IncludeTheSpaceBeforeThem) {
   EXPECT_THAT(words_of(""), IsEmpty());
   EXPECT_THAT(words_of("one two  three"), ElementsAre("one", " two", " ", " three"));
   EXPECT_THAT(words_of(" x1 !?"), ElementsAre(" x", "1", " !?"));
@@ -29,29 +29,29 @@ TEST(Words, KeepTheSpaceInFrontOfThem) {
   EXPECT_THAT(words_of("a   "), ElementsAre("a", "   "));
 }
 
-TEST(Words, CutContractionsOffInSmallLettersOnly) {
+TEST(Words, SplitOffLowerCaseContractionsOnly) {
   EXPECT_THAT(words_of("I'll it's IT'S"), ElementsAre("I", "'ll", " it", "'s", " IT", "'", "S"));
   EXPECT_THAT(words_of("'rex"), ElementsAre("'re", "x"));
 }
 
-TEST(Words, AreOfLettersOfAnyScript) {
+TEST(Words, ConsistOfLettersOfAnyScript) {
   EXPECT_THAT(words_of("naïve été"), ElementsAre("naïve", " été"));
   EXPECT_THAT(words_of("abcй1٣x"), ElementsAre("abcй", "1٣", "x"));
   EXPECT_THAT(words_of("e\u0301a"), ElementsAre("e", "\u0301", "a"));
 }
 
-TEST(Words, KnowTheSpacesOfJavaScript) {
+TEST(Words, UseTheSpacesOfJavaScript) {
   EXPECT_THAT(words_of("!\ufeff\u00a0"), ElementsAre("!", "\ufeff\u00a0"));
   EXPECT_THAT(words_of("!\u0085!"), ElementsAre("!\u0085!"));
   EXPECT_THAT(words_of("!\u180e!"), ElementsAre("!\u180e!"));
 }
 
-TEST(Words, KnowLettersAndNumbersOfUnicode17) {
+TEST(Words, UseLettersAndNumbersOfUnicode17) {
   EXPECT_THAT(words_of("a\U00031350\u088f"), ElementsAre("a\U00031350\u088f"));
   EXPECT_THAT(words_of("1\U00010d40a"), ElementsAre("1\U00010d40", "a"));
 }
 
-TEST(Words, EndBeforeBytesThatAreNoUtf8) {
+TEST(Words, EndBeforeBytesThatAreNotUtf8) {
   EXPECT_THAT(words_of("ab\xff"
                        "cd"),
               ElementsAre("ab", "\xff", "cd"));
@@ -70,7 +70,7 @@ TEST(WellFormed, StopsAtTheFirstByteOfABadSequence) {
       {"abcdefgh\x80", 8},
       {"abcdefghi", 9},
       {"\xc2\x80", 2},
-      {"\xc1\xbf", 0},          // too long for what it says
+      {"\xc1\xbf", 0},          // overlong encodings
       {"\xe0\x9f\xbf", 0},      //
       {"\xf0\x8f\xbf\xbf", 0},  //
       {"\xe0\xa0\x80", 3},
@@ -80,7 +80,7 @@ TEST(WellFormed, StopsAtTheFirstByteOfABadSequence) {
       {"\xf4\x8f\xbf\xbf", 4},
       {"\xf4\x90\x80\x80", 0},  // beyond U+10FFFF
       {"\xf5\x80\x80\x80", 0},
-      {"a\xe2\x82", 1},  // cut off
+      {"a\xe2\x82", 1},  // truncated
       {"a\xf0\x9f\x98", 1},
       {"\xe2\x28\xa1", 0},
       {"\xf0\x9f\x28\x80", 0},
@@ -88,7 +88,7 @@ TEST(WellFormed, StopsAtTheFirstByteOfABadSequence) {
   for (const auto& [bytes, good] : sequences) EXPECT_EQ(well_formed(bytes), good) << bytes;
 }
 
-TEST(Words, TogetherAreTheTextWhateverItsBytes) {
+TEST(Words, ConcatenatedAreTheTextForAnyBytes) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random({seed});
     std::string text;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fails unless every command in results/ plans what stands beside it.
+"""Fails unless every command in results/ plans the training that its row describes.
 
-check_commands.py PROGRAM runs the command of each row and each step with --dry-run, which needs no data,
-and compares the plan with the results: names of trainings (which stand for all their settings), parameters,
-steps, and images or tokens seen. The paper's figures are compared with those that the program knows.
+check_commands.py PROGRAM runs the command of each row and each step with --dry-run, which needs no data.
+It compares the plan with the results: names of trainings (a name contains a hash of all options), parameters,
+steps, and images or tokens seen. It also compares the paper's figures with those built into the program.
 """
 
 import functools
@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 
-TOKENS = 160  # of a sample of text
+TOKENS = 160  # per sample of text
 
 
 @functools.lru_cache(maxsize=None)
@@ -22,12 +22,12 @@ def output(program, *arguments):
 
 
 def cells_of(text, first):
-    """The line of a printed table whose cells begin with `first`."""
+    """The cells after `first` in the line of a printed table that begins with `first`."""
     for line in text.splitlines():
         cells = line.split()
         if cells[: len(first)] == first:
             return cells[len(first) :]
-    sys.exit(f"'{' '.join(first)}' is not in the plan:\n{text}")
+    sys.exit(f"'{' '.join(first)}' not found in the plan:\n{text}")
 
 
 def number(cell):
@@ -36,7 +36,7 @@ def number(cell):
 
 def expect(ours, expected, what):
     if ours != expected:
-        sys.exit(f"{what}: results have {ours}, and it is {expected}")
+        sys.exit(f"{what}: expected {expected}, got {ours} in results/")
 
 
 def plan_of(program, command):

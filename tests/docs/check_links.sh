@@ -12,7 +12,7 @@ anchors() {
     LC_ALL=C.UTF-8 sed -nE '/^#+ /{ s/^#+ +//; s/[^[:alnum:]_ -]//g; s/ /-/g; s/.*/\L&/; p }'
 }
 
-for page in README.md docs/*.md; do
+for page in README.md CONTRIBUTING.md docs/*.md; do
   folder=$(dirname "$page")
   links=$(sed '/^```/,/^```/d' "$page" | grep -oE '\]\([^) ]+\)|(src|href)="[^"]+"' |
     sed -E 's/^\]\(|\)$//g; s/^(src|href)="//; s/"$//' | sort -u) || true

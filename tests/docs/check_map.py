@@ -14,7 +14,8 @@ import re
 import sys
 
 MAP = "docs/ARCHITECTURE.md"
-PAGES_OF_CODE = (MAP, "docs/adding_an_op.md", "docs/api.md")
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md")
+PAGES_OF_CODE = (MAP, "docs/adding_an_op.md", "docs/api.md", "CONTRIBUTING.md")
 SOURCES = ("translution", "apps", "python", "tests", "scripts", "cmake", "benchmarks", "examples")
 STYLES = {"snake_case", "CamelCase", "kCamel"}
 ENDINGS = ("h", "cpp", "py", "css", "json", "cmake", "sh", "txt", "toml", "md", "js")
@@ -71,7 +72,7 @@ def check_map():
 def check_paths():
     """`ops/check.h` and the like, from the root or from translution/."""
     pattern = re.compile(rf"(?:\w[\w-]*/)+[\w-]+\.(?:{'|'.join(ENDINGS)})")
-    for page in [pathlib.Path("README.md"), *sorted(pathlib.Path("docs").glob("*.md"))]:
+    for page in [*map(pathlib.Path, ROOT_PAGES), *sorted(pathlib.Path("docs").glob("*.md"))]:
         for word in in_backticks(re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)):
             if not pattern.fullmatch(word) or word.startswith(("data/", "out/", "torch/")):
                 continue

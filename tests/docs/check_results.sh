@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Fails unless the tables of README.md and docs/reproducing.md, and the pictures beside them, are what
-# the program given as the first argument makes of results/, every table has its place, commands plan what
-# was measured, pages have the speeds of results/figures, and no figure was typed by hand.
+# check_results.sh PROGRAM fails unless
+#  - the tables and pictures of README.md and docs/reproducing.md match results/,
+#  - every file of results/ has a table in docs/reproducing.md,
+#  - the commands of results/ plan the trainings that were measured,
+#  - the pages show the speeds of results/figures,
+#  - no figure was typed by hand.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -13,17 +16,17 @@ missing() {
   echo "$1" >&2
   exit 1
 }
-grep -q '^<!-- summary mnist -->$' README.md || missing "README.md has no place for results/mnist.json"
+grep -q '^<!-- summary mnist -->$' README.md || missing "README.md does not show results/mnist.json"
 for file in results/*.json; do
   table=$(basename "$file" .json)
   grep -qx "<!-- results $table -->" docs/reproducing.md ||
-    missing "docs/reproducing.md has no place for $file"
+    missing "docs/reproducing.md does not show $file"
   [ ! -e "docs/images/results/$table.svg" ] || grep -q "(images/results/$table.svg)" docs/reproducing.md ||
     missing "docs/reproducing.md does not show docs/images/results/$table.svg"
 done
 
-# Figures have a decimal point, a percent sign or a unit; outside of generated tables and code there must be
-# none. Sizes that are settings stand in code: `512M`.
+# A figure has a decimal point, a percent sign or a unit. Only generated tables and code may contain figures;
+# sizes that are options are written as code: `512M`.
 units='[0-9] ?(ms|µs|ns|GFLOP/s|GB/s|[KMG]i?B)([^A-Za-z]|$)|[0-9] times as (fast|long)|[0-9] of SGEMM'
 for file in README.md docs/*.md results/README.md; do
   case $file in
@@ -33,7 +36,7 @@ for file in README.md docs/*.md results/README.md; do
     *) pattern='(accuracy|perplexity)[^.]*[0-9]\.[0-9]' ;;
   esac
   awk -v file="$file" -v pattern="$pattern" '
-    /^<!-- (results|summary|figures:) / { inside = 1 }
+    /^<!-- (results|summary|compare|figures:) / { inside = 1 }
     /^```/ { code = !code }
     { text = $0; gsub(/`[^`]*`/, "", text) }
     !inside && !code && text ~ pattern { print file ":" NR ": a figure that no results file has: " $0; bad = 1 }

@@ -233,5 +233,5 @@ def read_page(name: str, text: str, verbs: List[str]) -> Page:
 
 
 def read_pages(root: Path, verbs: List[str] = ()) -> List[Page]:
-    paths = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    paths = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]
     return [read_page(str(path.relative_to(root)), path.read_text(), list(verbs)) for path in paths]

@@ -21,15 +21,15 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kOld = "what was there";
-constexpr const char* kNew = "what comes instead, somewhat longer";
+constexpr const char* kOld = "old contents";
+constexpr const char* kNew = "new contents, somewhat longer";
 
-// A directory with one file, and no fault before and after.
+// A directory with one file; no write fault is set before and after each test.
 struct AtomicFileTest : ::testing::Test {
   AtomicFileTest() { put_bytes(path, kOld); }
   ~AtomicFileTest() override { set_write_fault({}); }
 
-  // The calls of one write without a fault.
+  // Disk calls of one write without a fault.
   int64_t count_calls() const {
     set_write_fault({});
     write_file_atomically(path, kNew);
@@ -49,7 +49,7 @@ TEST_F(AtomicFileTest, ReplacesTheFileAndLeavesNothingElse) {
   EXPECT_THAT(names_in(dir.path()), ElementsAre("empty", "file"));
 }
 
-TEST_F(AtomicFileTest, JoinsPiecesAndNothingRemainsWithoutCommit) {
+TEST_F(AtomicFileTest, ConcatenatesWritesAndLeavesNothingWithoutCommit) {
   {
     AtomicFile file(path);
     file.write("one ");
@@ -85,7 +85,7 @@ TEST_F(AtomicFileTest, SaysPathReasonAndWhatToDo) {
                 "file is untouched");
   EXPECT_EQ(message_of([&] { write_file_atomically(dir / "no/file", kNew); }),
             dir.path() +
-                "/no/file: cannot be written: No such file or directory; make the "
+                "/no/file: cannot be written: No such file or directory; create the "
                 "directory first");
   EXPECT_EQ(message_of<std::invalid_argument>([&] { write_file_atomically("a/", ""); }),
             "a/: expected the path of a file");
@@ -95,7 +95,7 @@ TEST_F(AtomicFileTest, SaysPathReasonAndWhatToDo) {
             dir.path() + ": is a directory; name a file in it");
 }
 
-TEST_F(AtomicFileTest, FollowsLinksAlsoToWhatIsNotThereYet) {
+TEST_F(AtomicFileTest, FollowsLinksIncludingDanglingOnes) {
   fs::create_directory(dir / "deep");
   fs::create_symlink("file", dir / "near");
   fs::create_symlink("../near", dir / "deep/chain");
@@ -110,10 +110,10 @@ TEST_F(AtomicFileTest, FollowsLinksAlsoToWhatIsNotThereYet) {
   EXPECT_THAT(names_in(dir / "deep"), ElementsAre("chain", "new"));
   fs::create_symlink("circle", dir / "circle");
   EXPECT_THAT(message_of([&] { write_file_atomically(dir / "circle", kNew); }),
-              HasSubstr("/circle: leads through more than 40 symbolic links"));
+              HasSubstr("/circle: has more than 40 symbolic links to follow"));
 }
 
-TEST_F(AtomicFileTest, KeepsTheModeOfTheFileThatItReplaces) {
+TEST_F(AtomicFileTest, PreservesTheModeOfTheReplacedFile) {
   for (const auto mode : {fs::perms(0600), fs::perms(0751), fs::perms(0444)}) {
     fs::permissions(path, mode);
     write_file_atomically(path, kNew);
@@ -134,10 +134,10 @@ TEST_F(AtomicFileTest, WritesThroughAPipe) {
 }
 
 TEST_F(AtomicFileTest, WritesThroughADevice) {
-  const std::string null = dir / "null", full = dir / "full";  // our own: never those of the system
+  const std::string null = dir / "null", full = dir / "full";  // not those in /dev
   if (mknod(null.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0 ||
       mknod(full.c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0 || !std::ofstream(null))
-    GTEST_SKIP() << "only root can make devices, where the file system allows them";
+    GTEST_SKIP() << "creating devices needs root and a file system that allows them";
   write_file_atomically(null, kNew);
   EXPECT_EQ(message_of([&] { write_file_atomically(full, kNew); }),
             full + ": cannot be written: No space left on device; free some space");
@@ -145,7 +145,7 @@ TEST_F(AtomicFileTest, WritesThroughADevice) {
   EXPECT_THAT(names_in(dir.path()), ElementsAre("file", "full", "null"));
 }
 
-TEST_F(AtomicFileTest, GoesOnAfterAWriteCutShortAndAfterASignal) {
+TEST_F(AtomicFileTest, ContinuesAfterAPartialWriteAndAfterASignal) {
   const int64_t calls = count_calls();
   for (const Fault kind : {Fault::cut, Fault::interrupt})
     for (int64_t call = 1; call <= calls; ++call) {
@@ -169,7 +169,7 @@ TEST_F(AtomicFileTest, AKillAtAnyCallLeavesTheOldFileOrTheNew) {
   }
 }
 
-TEST(WriteFault, IsReadFromText) {
+TEST(WriteFault, IsParsedFromText) {
   const auto fault = WriteFault::parse("torn:12");
   EXPECT_EQ(fault.kind, Fault::torn);
   EXPECT_EQ(fault.call, 12);
@@ -180,7 +180,7 @@ TEST(WriteFault, IsReadFromText) {
             "unknown fault 'enospace'; did you mean 'enospc'?");
 }
 
-// Runs itself once more with the variable set, since it is read once in a process.
+// Runs this test program again with the variable set, since a process reads it only once.
 TEST(WriteFault, ComesFromTheEnvironment) {
   if (std::getenv("TRANSLUTION_WRITE_FAULT") != nullptr) {
     const TempDir dir;

@@ -7,9 +7,7 @@
 namespace translution::testing {
 namespace {
 
-TEST(Checksum, OfNothingIsTheOneOfXxh3) {
-  EXPECT_EQ(checksum_of(""), "99aa06d3014798d86001c324468d497f");
-}
+TEST(Checksum, OfNoBytesIsXxh3s) { EXPECT_EQ(checksum_of(""), "99aa06d3014798d86001c324468d497f"); }
 
 TEST(Checksum, DoesNotDependOnThePieces) {
   std::string bytes;

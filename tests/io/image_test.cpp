@@ -7,7 +7,7 @@
 namespace translution {
 namespace {
 
-// image_file_test.cpp compares what is decoded with files that are written byte by byte.
+// image_file_test.cpp checks decoding with PNG files that are built byte by byte.
 TEST(EncodePng, DecodesToTheSamePixels) {
   for (const auto& [rows, cols] : {std::pair{1, 1}, {84, 84}, {7, 13}, {1, 300}, {257, 2}}) {
     const RgbImage image = noise_image(rows, cols), read = decode_image(encode_png(image), "a.png");
@@ -21,7 +21,7 @@ TEST(EncodePng, GivesTheSameBytesForTheSameImage) {
   EXPECT_EQ(encode_png(varied_image(84, 84)), encode_png(varied_image(84, 84)));
 }
 
-TEST(EncodePng, RefusesSizesThatDoNotFit) {
+TEST(EncodePng, RefusesSizesThatDoNotMatchThePixels) {
   const int huge = std::numeric_limits<int>::max();
   for (const auto& image :
        {RgbImage{2, 2, std::vector<uint8_t>(5)}, RgbImage{2, 2, std::vector<uint8_t>(4)},

@@ -29,7 +29,7 @@ TEST(DirectoryLock, NamesTheProcessThatHoldsIt) {
   EXPECT_EQ(in_child([&] { DirectoryLock(dir.path()); }), 0);
 }
 
-TEST(DirectoryLock, EndsWithAKilledProcess) {
+TEST(DirectoryLock, IsReleasedWhenItsProcessIsKilled) {
   const TempDir dir;
   EXPECT_EQ(in_child([&] {
               const DirectoryLock lock(dir.path());
@@ -39,7 +39,7 @@ TEST(DirectoryLock, EndsWithAKilledProcess) {
   EXPECT_NO_THROW(DirectoryLock(dir.path()));
 }
 
-TEST(DirectoryLock, WantsTheDirectory) {
+TEST(DirectoryLock, RefusesAMissingDirectory) {
   const TempDir dir;
   EXPECT_EQ(message_of([&] { DirectoryLock(dir / "none"); }),
             dir.path() + "/none/.lock: cannot be opened: No such file or directory");

@@ -19,7 +19,7 @@ const std::vector<torch::ScalarType> kTypes = {
     torch::kDouble, torch::kFloat, torch::kHalf, torch::kBFloat16, torch::kLong,
     torch::kInt,    torch::kShort, torch::kChar, torch::kByte,     torch::kBool};
 
-// The same bits, also of numbers that are not equal to themselves.
+// Compares bits, so that NaNs are compared too.
 void expect_same(const torch::Tensor& got, const torch::Tensor& expected, const std::string& name) {
   ASSERT_EQ(got.scalar_type(), expected.scalar_type()) << name;
   ASSERT_EQ(got.sizes(), expected.sizes()) << name;
@@ -50,7 +50,7 @@ NamedTensors all_types() {
   return tensors;
 }
 
-TEST(Safetensors, BringsBackEveryTypeAndShape) {
+TEST(Safetensors, RoundTripsEveryTypeAndShape) {
   auto tensors = all_types();
   for (const auto type : kTypes) {
     const std::string name = c10::toString(type);
@@ -63,7 +63,7 @@ TEST(Safetensors, BringsBackEveryTypeAndShape) {
   expect_round_trip({{"alone", torch::ones({0})}});
 }
 
-TEST(Safetensors, BringsBackOddNamesAndMetadata) {
+TEST(Safetensors, RoundTripsUnusualNamesAndMetadata) {
   expect_round_trip({{"", torch::ones({1})},
                      {"\"quoted\\\"", torch::ones({2})},
                      {"größe.μ.深", torch::ones({3})},
@@ -73,7 +73,7 @@ TEST(Safetensors, BringsBackOddNamesAndMetadata) {
                     {{"\n", "line\nline"}, {"ключ", "значение"}});
 }
 
-TEST(Safetensors, BringsBackNumbersThatAreNotFinite) {
+TEST(Safetensors, RoundTripsNumbersThatAreNotFinite) {
   using Limits = std::numeric_limits<double>;
   const auto odd = torch::tensor({Limits::quiet_NaN(), -Limits::quiet_NaN(), Limits::infinity(),
                                   -Limits::infinity(), -0.0, Limits::denorm_min(), Limits::max()},
@@ -81,7 +81,7 @@ TEST(Safetensors, BringsBackNumbersThatAreNotFinite) {
   expect_round_trip({{"odd", odd}, {"odd floats", odd.to(torch::kFloat)}});
 }
 
-TEST(Safetensors, TakesAnyStridesAndWhatNeedsAGradient) {
+TEST(Safetensors, AcceptsAnyStridesAndTensorsThatRequireGrad) {
   const auto whole = torch::arange(120, torch::kFloat).view({4, 5, 6});
   expect_round_trip({{"transposed", whole.transpose(0, 2)},
                      {"every other", whole.slice(1, 0, 5, 2)},
@@ -90,7 +90,7 @@ TEST(Safetensors, TakesAnyStridesAndWhatNeedsAGradient) {
                      {"parameter", torch::ones({3, 3}).requires_grad_()}});
 }
 
-TEST(Safetensors, WritesViewsThatAreNegatedAsTheirValues) {
+TEST(Safetensors, WritesTheValuesOfNegatedViews) {
   const TempDir dir;
   const auto view = torch::imag(torch::conj(torch::randn({5}, torch::kComplexFloat)));
   ASSERT_TRUE(view.is_neg());
@@ -122,21 +122,21 @@ TEST(Safetensors, WritesTheFormatByteForByte) {
   EXPECT_EQ(get_bytes(dir / "it"), length + header + std::string("\x00\x00\x80\x3f\x01\x02", 6));
 }
 
-TEST(Safetensors, RefusesWhatTheFormatDoesNotHave) {
+TEST(Safetensors, RefusesTensorsThatTheFormatCannotStore) {
   const TempDir dir;
   const auto refusal = [&](const NamedTensors& tensors) {
     return message_of<std::invalid_argument>([&] { save_safetensors(dir / "it", tensors); });
   };
   EXPECT_THAT(refusal({{"z", torch::zeros({2}, torch::kComplexFloat)}}),
-              HasSubstr("'z' holds Complex"));
-  EXPECT_THAT(refusal({{"none", {}}}), HasSubstr("'none' has no plain values"));
-  EXPECT_THAT(refusal({{"s", torch::ones({2, 2}).to_sparse()}}), HasSubstr("no plain values"));
+              HasSubstr("'z': the format has no Complex"));
+  EXPECT_THAT(refusal({{"none", {}}}), HasSubstr("'none': expected a dense tensor"));
+  EXPECT_THAT(refusal({{"s", torch::ones({2, 2}).to_sparse()}}), HasSubstr("a dense tensor"));
   EXPECT_THAT(refusal({{"__metadata__", torch::ones({2})}}), HasSubstr("__metadata__"));
   EXPECT_THAT(refusal({{"\xff", torch::ones({2})}}), HasSubstr("UTF-8"));
   EXPECT_TRUE(names_in(dir.path()).empty());
 }
 
-TEST(Safetensors, KeepsTheOldFileWhenTheDiskIsFull) {
+TEST(Safetensors, LeavesTheOldFileUntouchedWhenTheDiskIsFull) {
   const TempDir dir;
   save_safetensors(dir / "it", {{"a", torch::ones({7})}});
   const auto before = get_bytes(dir / "it");
@@ -148,7 +148,7 @@ TEST(Safetensors, KeepsTheOldFileWhenTheDiskIsFull) {
   set_write_fault({});
 }
 
-// Reads and writes by the rules of the format, without any package.
+// Reads and writes the format in plain Python, without packages.
 constexpr const char* kPython = R"(
 import json, struct, sys
 data = open(sys.argv[1], 'rb').read()

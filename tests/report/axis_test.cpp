@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Is this 1, 2 or 5 times a power of ten?
+// True for 1, 2 or 5 times a power of ten.
 bool is_round(double step) {
   const double leading = step / std::pow(10.0, std::floor(std::log10(step) + 1e-9));
   for (const double expected : {1, 2, 5})
@@ -34,8 +34,8 @@ void expect_good_axis(double low, double high, const AxisOptions& options) {
   }
   EXPECT_TRUE(options.log || ticks.size() < 3 || is_round(ticks[1] - ticks[0]));
   for (const double value : {low, high}) {
-    EXPECT_GE(axis.place(value), -1e-6);
-    EXPECT_LE(axis.place(value), 1 + 1e-6);
+    EXPECT_GE(axis.fraction(value), -1e-6);
+    EXPECT_LE(axis.fraction(value), 1 + 1e-6);
   }
   const auto texts = axis.tick_texts();
   EXPECT_EQ(std::set<std::string>(texts.begin(), texts.end()).size(), ticks.size());
@@ -56,7 +56,7 @@ TEST(Axis, TicksAreRoundAndCoverTheValues) {
   }
 }
 
-TEST(Axis, HasRoomAroundEqualValues) {
+TEST(Axis, WidensARangeOfEqualValues) {
   for (const double value : {0.0, 1.0, -3.0, 0.1, 1e-300, 5e-324, 1e99, -1e99, 1e15})
     expect_good_axis(value, value, {});
   expect_good_axis(1, std::nextafter(1.0, 2.0), {});
@@ -65,9 +65,9 @@ TEST(Axis, HasRoomAroundEqualValues) {
   for (const double value : {1.0, 1e-99, 1e99, 0.3}) expect_good_axis(value, value, log);
 }
 
-TEST(Axis, OfCountsHasWholeTicks) {
+TEST(Axis, OfCountsHasIntegerTicks) {
   AxisOptions options;
-  options.whole = true;
+  options.integer = true;
   options.round = false;
   for (int64_t high = 0; high < 300; ++high) {
     const Axis axis(0, high, options);
@@ -75,7 +75,7 @@ TEST(Axis, OfCountsHasWholeTicks) {
   }
 }
 
-TEST(Axis, WritesItsTicksAlike) {
+TEST(Axis, FormatsAllTicksAlike) {
   EXPECT_THAT(Axis(0, 1, {}).tick_texts(), ElementsAre("0", "0.2", "0.4", "0.6", "0.8", "1.0"));
   EXPECT_THAT(Axis(0, 2000, {}).tick_texts(), ElementsAre("0", "500", "1,000", "1,500", "2,000"));
   EXPECT_THAT(Axis(0, 45000, {}).tick_texts(), ElementsAre("0", "10k", "20k", "30k", "40k", "50k"));
@@ -92,7 +92,7 @@ TEST(Axis, WritesItsTicksAlike) {
               ElementsAre("1", "10", "100", "1000", "10k", "100k", "1M"));
 }
 
-TEST(Axis, ValuesForReading) {
+TEST(ValueText, HasFourDigitsOrAllOfAnInteger) {
   EXPECT_EQ(value_text(0.123456), "0.1235");
   EXPECT_EQ(value_text(1234567), "1,234,567");
   EXPECT_EQ(value_text(-1000), "-1,000");

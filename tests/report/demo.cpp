@@ -1,4 +1,4 @@
-// report_demo FILE: writes the report of demo_data.h.
+// report_demo FILE: writes a report of the data in demo_data.h.
 #include <cstdio>
 #include <fstream>
 

@@ -69,8 +69,8 @@ std::vector<ReportSeries> make_series(const Kind& kind, uint64_t seed) {
 
 // ----------------------------------------------------------------------------------- images
 
-// Which of the seven strokes of a display a digit has: top, upper left and right, middle, lower
-// left and right, bottom.
+// The segments of each digit on a seven-segment display, one bit each: top, upper left, upper
+// right, middle, lower left, lower right, bottom.
 constexpr std::array<int, kClasses> kStrokes = {0b1110111, 0b0100100, 0b1011101, 0b1101101,
                                                 0b0101110, 0b1101011, 0b1111011, 0b0100101,
                                                 0b1111111, 0b1101111};
@@ -195,7 +195,7 @@ ReportRun make_run(const Kind& kind, uint64_t seed) {
 ReportData demo_report() {
   ReportData data;
   data.title = "Digits that move";
-  data.subtitle = "Three methods trained on centred digits, tried on moved ones.";
+  data.subtitle = "Three methods trained on centred digits, evaluated on moved ones.";
   uint64_t seed = 0;
   for (const Kind& kind : kKinds) data.runs.push_back(make_run(kind, seed++));
   return data;

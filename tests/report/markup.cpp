@@ -9,15 +9,16 @@ namespace {
 std::string text_fault(const std::string& text) {
   static const std::regex entity("&(amp|lt|gt|quot|#39);");
   const std::string rest = std::regex_replace(text, entity, "");
-  return rest.find_first_of("<>&") == std::string::npos ? "" : "loose letter in '" + text + "'";
+  return rest.find_first_of("<>&") == std::string::npos ? ""
+                                                        : "unescaped character in '" + text + "'";
 }
 
 struct Tag {
-  bool closes, whole;  // </x>, <x/>
+  bool closes, self_closing;  // </x>, <x/>
   std::string name;
 };
 
-// The tag between '<' and '>', or a name that no element has.
+// The tag between '<' and '>'; for an invalid one, a name that begins with '?'.
 Tag parse_tag(const std::string& inside) {
   static const std::regex form("(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\\s+[a-zA-Z-]+=\"[^\"<>]*\")*)(/?)");
   std::smatch match;
@@ -28,17 +29,18 @@ Tag parse_tag(const std::string& inside) {
 class Checker {
  public:
   std::string check(const std::string& page) {
-    size_t place = page.find('\n') + 1;  // behind the document type
-    while (place < page.size() && fault_.empty()) place = step(page, place);
+    size_t at = page.find('\n') + 1;  // after the document type
+    while (at < page.size() && fault_.empty()) at = check_next_tag(page, at);
     if (fault_.empty() && !open_.empty()) fault_ = "<" + open_.back() + "> is never closed";
     return fault_;
   }
 
  private:
-  size_t step(const std::string& page, size_t place) {
-    const size_t begin = page.find('<', place), end = page.find('>', begin);
+  // Checks the text from `at` to the next tag, and the tag; returns the index after it.
+  size_t check_next_tag(const std::string& page, size_t at) {
+    const size_t begin = page.find('<', at), end = page.find('>', begin);
     const bool in_style = !open_.empty() && open_.back() == "style";
-    if (!in_style) fault_ = text_fault(page.substr(place, begin - place));
+    if (!in_style) fault_ = text_fault(page.substr(at, begin - at));
     if (begin == std::string::npos) return page.size();
     if (end == std::string::npos) fault_ = "a tag has no end";
     if (fault_.empty()) nest(parse_tag(page.substr(begin + 1, end - begin - 1)));
@@ -52,7 +54,7 @@ class Checker {
     } else if (tag.closes) {
       if (open_.empty() || open_.back() != tag.name) fault_ = "</" + tag.name + "> closes nothing";
       if (fault_.empty()) open_.pop_back();
-    } else if (!tag.whole && kVoid.count(tag.name) == 0) {
+    } else if (!tag.self_closing && kVoid.count(tag.name) == 0) {
       open_.push_back(tag.name);
     }
   }

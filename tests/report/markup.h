@@ -5,8 +5,9 @@
 
 namespace translution {
 
-/// What is wrong with the page's markup, or nothing: tags that do not nest, attributes without
-/// quotes, `<` or `&` loose in the text.
+/// The first error in the page's markup: tags that do not nest, attributes without quotes,
+/// unescaped
+/// `<` or `&` in the text. Empty if there is none.
 std::string markup_fault(const std::string& page);
 
 /// All values of the attribute, in order.

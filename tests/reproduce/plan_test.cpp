@@ -107,7 +107,7 @@ TEST(Plan, FreshPlacesConcernTrainingsOnMovingDigitsAlone) {
   };
   EXPECT_EQ(name(fresh, 0), name(fixed, 0)) << "static";
   EXPECT_NE(name(fresh, 1), name(fixed, 1)) << "dynamic";
-  EXPECT_THAT(fresh.rows.front().cuts, Contains("another place in every pass"));
+  EXPECT_THAT(fresh.rows.front().cuts, Contains("new placement in every pass"));
 }
 
 TEST(Plan, OtherSettingsAndSeedsHaveOtherNamesAndTheCourseOfARunHasNone) {
@@ -165,7 +165,7 @@ TEST(Plan, WhatACallCutsIsNamed) {
   PlanRequest request{"mnist", Budget::paper, {"1"}};
   request.settings = {{"steps", "1200"}, {"eval-limit", "100"}, {"placement", "fresh"}};
   EXPECT_THAT(make_plan(request, {500, 100, 1, 10, {84, 84}, 0}).rows.front().cuts,
-              ElementsAre("500 of 60,000 images", "evaluated on 100", "another place in every pass",
+              ElementsAre("500 of 60,000 images", "evaluated on 100", "new placement in every pass",
                           "1,200 steps instead of 20 passes"));
 }
 
@@ -238,12 +238,12 @@ TEST(Plan, RefusesRowsAndDataThatDoNotFit) {
   EXPECT_EQ(refusal({"mnist", Budget::desk}, {100, 10, 1, 0, {}, 256}),
             "mnist: expected images, got text");
   EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0}, "images:flowers"}),
-            "mnist compares digits that stand still and move: expected --data digits, mnist:DIR or "
+            "mnist compares static and moved digits: expected --data digits, mnist:DIR or "
             "idx:DIR, got images:flowers");
 }
 
 TEST(Plan, RefusesSettingsThatWouldNotCount) {
-  EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0, 1, 0}}), "seeds: expected each of them once");
+  EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0, 1, 0}}), "seeds: expected different seeds");
   EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0}, "", {{"epochs", "2"}, {"steps", "9"}}}),
             "--epochs and --steps do not go together; leave one of them out");
   EXPECT_EQ(refusal({"imagenet", Budget::desk, {}, {0}, "images:x", {{"placement", "fresh"}}}),

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "apps/translution/reproduce/document.h"
 #include "apps/translution/reproduce/markdown.h"
 #include "apps/translution/reproduce/run_record.h"
 #include "tests/support/temp_dir.h"
@@ -114,7 +115,7 @@ TEST_F(CollectedResults, RefuseOtherFilesWithTheirPath) {
   for (const char* text : {"", "[]", "{\"table\": 3}", "{\"table\": \"mnist\", \"title\": \"\"}"})
     EXPECT_THAT([&] { parse_results(text, "some.json"); },
                 ::testing::ThrowsMessage<std::runtime_error>(
-                    HasSubstr("some.json: is no results file of `translution reproduce`")));
+                    HasSubstr("some.json: not a results file of `translution reproduce`")));
 }
 
 TEST_F(CollectedResults, RefuseRowsThatDoNotGoTogether) {
@@ -212,35 +213,82 @@ TEST_F(CollectedResults, KeepRowsThatWereTrainedInAnotherWay) {
 
 using MarkdownTable = CollectedResults;
 
-TEST_F(MarkdownTable, HasPaperAndOursSideBySide) {
+constexpr const char* kOpen = "their order is open";
+
+TEST_F(MarkdownTable, HasThePapersFiguresInBrackets) {
   const auto text = markdown_table(finished({0.93, 0.9731}));
-  EXPECT_THAT(text, HasSubstr("| static → dynamic %: paper | ours |"));
-  EXPECT_THAT(text, HasSubstr("| 97.31 | **97.31** |"));
-  EXPECT_THAT(text, HasSubstr("| 5 of 20 passes; batch 64 instead of 256; "));
-  EXPECT_THAT(text, HasSubstr("```sh\ntranslution reproduce mnist --rows 1\n"));
-  EXPECT_THAT(text, Not(HasSubstr("order is open")));
+  EXPECT_THAT(text, HasSubstr("| method | parameters | static → static % | dynamic → dynamic % | "
+                              "static → dynamic % |\n"));
+  EXPECT_THAT(text, HasSubstr("| `alpha_translution` | 4,590,634 (4.6 M) | **97.31** (98.48) | "
+                              "**97.31** (97.31) | **97.31** (34.90) |\n"));
+  EXPECT_THAT(text, Not(HasSubstr(kOpen)));
 }
 
-TEST_F(MarkdownTable, SaysWhatIsNotFinished) {
+TEST_F(MarkdownTable, StatesTheCutsOnceAboveEachGroupOfRows) {
+  auto results = finished({0.93, 0.9731, 0.98});
+  EXPECT_THAT(
+      markdown_table(results),
+      HasSubstr(
+          " with vit-a/12. The paper's figures are in brackets. One seed each.\n\nChanged from the "
+          "full recipe: 5 of 20 passes, batch 64 instead of 256, warmup 250 instead "
+          "of 200.\n\n| method |"));
+  results.rows[2].cuts.front() = "1 of 20 passes";
+  for (auto& run : results.rows[2].runs) run.seen /= 5;
+  const auto text = markdown_table(results);
+  const auto one = text.find("recipe: **1 of 20 passes**, batch 64 instead of 256, ");
+  const auto five = text.find("recipe: **5 of 20 passes**, batch 64 instead of 256, ");
+  EXPECT_LT(one, text.find("| `translution` |"));
+  EXPECT_LT(text.find("| `translution` |"), five);
+  EXPECT_LT(five, text.find("| `self_attention` |"));
+}
+
+TEST_F(MarkdownTable, NamesTheModelOfEachRowWhereTheyDiffer) {
+  auto results = finished({0.93, 0.9731});
+  results.rows[1].model = "vit-a/7";
+  const auto text = markdown_table(results);
+  EXPECT_THAT(text, Not(HasSubstr(" with vit-a/12")));
+  EXPECT_THAT(text, HasSubstr("| model | method |"));
+  EXPECT_THAT(text, HasSubstr("| vit-a/7 | `alpha_translution` |"));
+}
+
+TEST_F(MarkdownTable, FoldsCommandsWithMachinesAndTimes) {
+  const auto text = markdown_table(finished({0.93, 0.9731}));
+  EXPECT_THAT(text,
+              HasSubstr("<details><summary>Commands, machines and times</summary>\n\n```sh\n"
+                        "# a machine, 2 threads; commit abc\n"
+                        "translution reproduce mnist --rows 1  # 299,840 images, static 4,4"));
+  EXPECT_THAT(text, HasSubstr(" s\ntranslution reproduce mnist --rows 2  # ")) << "one machine";
+  EXPECT_THAT(text, HasSubstr("\n```\n\n</details>\n"));
+}
+
+TEST_F(MarkdownTable, NamesTheStepOfAnUnfinishedFigure) {
   const auto plan = plan_of({"2"});
   put_log(runs_.path(), plan.trainings.front(), 2000, 0.9);
   const auto text = markdown_table(collect(plan));
-  EXPECT_THAT(text, HasSubstr("| 90.00 (step 2,000 of 4,685) |"));
-  EXPECT_THAT(text, HasSubstr("| 98.48 | – |"));
+  EXPECT_THAT(text, HasSubstr("| – (98.48) | 90.00 at step 2,000 of 4,685 (97.31) | – (34.90) |"));
 }
 
-TEST_F(MarkdownTable, SaysWhichOrdersAreOpen) {
-  EXPECT_THAT(markdown_table(finished({0.93, 0.9731, 0.9735})),
-              HasSubstr("Within a point of each other, with one seed or with seeds that overlap, "
-                        "so that their order is open:\n\n- static → static %: rows 2 and 3\n"));
+TEST_F(MarkdownTable, MarksOpenOrdersWithALetter) {
+  const auto text = markdown_table(finished({0.93, 0.9731, 0.9735}));
+  EXPECT_THAT(text, HasSubstr("**93.00** (98.48)"));
+  EXPECT_THAT(text, HasSubstr("**97.31** <sup>a</sup> (98.48)"));
+  EXPECT_THAT(text, HasSubstr("**97.35** <sup>a</sup> (98.60)"));
+  EXPECT_THAT(text, HasSubstr(kOpen));
+}
+
+TEST_F(MarkdownTable, GivesTwoLettersToAFigureBetweenTwoThatAreFurtherApart) {
+  const auto text = markdown_table(finished({0.96, 0.966, 0.972}));
+  EXPECT_THAT(text, HasSubstr("**96.00** <sup>a</sup> (98.48)"));
+  EXPECT_THAT(text, HasSubstr("**96.60** <sup>a,b</sup> (98.48)"));
+  EXPECT_THAT(text, HasSubstr("**97.20** <sup>b</sup> (98.60)"));
 }
 
 TEST_F(MarkdownTable, OpensNoOrderOfRowsTrainedInDifferentWays) {
   auto results = finished({0.93, 0.9731, 0.9735});
   results.rows[2].cuts.front() = "1 of 20 passes";
-  EXPECT_THAT(markdown_table(results), Not(HasSubstr("order is open")));
+  EXPECT_THAT(markdown_table(results), Not(HasSubstr(kOpen)));
   results.rows[1].cuts.front() = "1 of 20 passes";
-  EXPECT_THAT(markdown_table(results), HasSubstr("rows 2 and 3 (1 of 20 passes)\n"));
+  EXPECT_THAT(markdown_table(results), HasSubstr(kOpen));
 }
 
 TEST_F(MarkdownTable, HasTheMeansOfSeveralSeeds) {
@@ -251,33 +299,85 @@ TEST_F(MarkdownTable, HasTheMeansOfSeveralSeeds) {
     results.rows.push_back(row);
   }
   const auto text = markdown_table(results);
-  EXPECT_THAT(text, HasSubstr("`self_attention` | 2 | 96.40 (96.00 to 96.80) |"));
-  EXPECT_THAT(text, HasSubstr("`alpha_translution` | 2 | 97.35 (97.00 to 97.70) |"));
-  EXPECT_THAT(text, Not(HasSubstr("order is open"))) << "each seed of one beats all of the other";
+  EXPECT_THAT(text, HasSubstr("mean ± half of the range"));
+  EXPECT_THAT(text, HasSubstr("| `self_attention` | 2,706,346 (2.7 M) | 2 | **96.40** ± 0.40 (98"));
+  EXPECT_THAT(text, HasSubstr("| 2 | **97.35** ± 0.35 (98.48) |"));
+  EXPECT_THAT(text, Not(HasSubstr(kOpen))) << "each seed of one beats all of the other";
   results.rows[2].figures[0].ours = 97.1;
-  EXPECT_THAT(markdown_table(results), HasSubstr("- static → static %: rows 1 and 2\n"));
+  EXPECT_THAT(markdown_table(results), HasSubstr("**96.55** ± 0.55 <sup>a</sup> (98.48)"));
 }
 
 TEST_F(MarkdownTable, CountsOnlySeedsThatDifferAndAreFinished) {
   auto results = finished({0.96});
   results.rows.push_back(results.rows.front());
-  EXPECT_THAT(markdown_table(results), Not(HasSubstr("Means of several seeds")));
+  EXPECT_THAT(markdown_table(results), Not(HasSubstr("| seeds |")));
   results.rows.back().seed = 1;
-  EXPECT_THAT(markdown_table(results), HasSubstr("Means of several seeds"));
+  EXPECT_THAT(markdown_table(results), HasSubstr("| seeds |"));
   for (auto& run : results.rows.back().runs) run.steps *= 2;
-  EXPECT_THAT(markdown_table(results), Not(HasSubstr("Means of several seeds")));
-}
-
-TEST_F(MarkdownTable, ListsTheOpenOrdersOfARowTogether) {
-  EXPECT_THAT(markdown_table(finished({0.97, 0.9731, 0.9735})),
-              HasSubstr("- static → static %: row 1 and rows 2, 3; rows 2 and 3\n"));
+  EXPECT_THAT(markdown_table(results), Not(HasSubstr("| seeds |")));
 }
 
 TEST_F(MarkdownTable, KeepsABarInsideItsCell) {
   auto results = finished({0.96});
-  results.rows.front().cuts = {"data images:a|b"};
-  EXPECT_THAT(markdown_table(results), HasSubstr("| data images:a\\|b |"));
+  results.rows.front().variant = "data images:a|b";
+  EXPECT_THAT(markdown_table(results), HasSubstr(", data images:a\\|b |"));
 }
+
+TEST_F(MarkdownTable, GroupsSingleStepsByTheirData) {
+  auto results = finished({0.96, 0.97});
+  results.steps = {step_of(results.rows[0], 64), step_of(results.rows[1], 256)};
+  results.steps[1].data = "mnist:data/mnist";
+  const auto text = markdown_table(results);
+  EXPECT_THAT(text, HasSubstr("One step of training; data: mnist:data/mnist.\n\n| model |"));
+  EXPECT_THAT(text, HasSubstr("One step of training; data: random.\n\n| model |"));
+  EXPECT_THAT(text,
+              HasSubstr("| vit-a/12 | `self_attention` | 4,590,634 | 64 | 4 | 12.5 | 19.00 |"));
+}
+
+// ------------------------------------------------------------------- the summary and comparisons
+
+// Row 1 with two initialisations for five passes, row 2 with one of them for one pass.
+Results differently_trained(Results results) {
+  auto& rows = results.rows;
+  rows.push_back(rows[0]);
+  rows.back().cuts.insert(rows.back().cuts.begin(), "init scaled instead of authors");
+  for (auto& run : rows.back().runs) run.name += "-scaled";
+  for (auto& figure : rows.back().figures) figure.run += "-scaled", *figure.ours += 0.5;
+  rows[1].cuts.front() = "1 of 20 passes";
+  for (auto& run : rows[1].runs) run.seen /= 5;
+  return results;
+}
+
+TEST_F(MarkdownTable, InShortHasEachRowOnceAsBestTrained) {
+  const auto text = markdown_summary(differently_trained(finished({0.93, 0.9731})));
+  EXPECT_THAT(text, HasSubstr("recipe: batch 64 instead of 256, warmup 250 instead of 200.\n\n"
+                              "| method | static → static % |"));
+  EXPECT_THAT(text, HasSubstr("| `self_attention`, 5 of 20 passes | **93.00** (98.48) |"));
+  EXPECT_THAT(text, HasSubstr("| `alpha_translution`, 1 of 20 passes | **97.31** (98.48) |"));
+  EXPECT_THAT(text, HasSubstr("\n\nRows that were trained differently are not compared.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("scaled")));
+  EXPECT_THAT(text, Not(HasSubstr("```")));
+}
+
+TEST_F(MarkdownTable, InShortSaysWhichOrdersAreOpen) {
+  EXPECT_THAT(markdown_summary(finished({0.97, 0.9731})), HasSubstr(kOpen));
+  EXPECT_THAT(markdown_summary(finished({0.96, 0.9731})), Not(HasSubstr(kOpen)));
+}
+
+TEST_F(MarkdownTable, ComparesRowsThatDifferInOneOption) {
+  const auto results = differently_trained(finished({0.93, 0.9731}));
+  const auto text = markdown_comparison("init", results);
+  EXPECT_THAT(text, HasSubstr("recipe: 5 of 20 passes, batch 64 instead of 256, "));
+  EXPECT_THAT(text, HasSubstr("| method | init | static → static % |"));
+  EXPECT_THAT(text, HasSubstr("| `self_attention` | authors | **93.00** <sup>a</sup> (98.48) |"));
+  EXPECT_THAT(text, HasSubstr("| `self_attention` | scaled | **93.50** <sup>a</sup> (98.48) |"));
+  EXPECT_THAT(text, Not(HasSubstr("`alpha_translution`")));
+  EXPECT_THAT([&] { markdown_comparison("lr", results); },
+              ::testing::ThrowsMessage<std::runtime_error>(
+                  HasSubstr("results of mnist: no rows differ in lr alone")));
+}
+
+// ------------------------------------------------------------------------------------- documents
 
 TEST_F(MarkdownTable, FillsInADocumentBetweenMarks) {
   const auto results = finished({0.93});
@@ -290,16 +390,14 @@ TEST_F(MarkdownTable, FillsInADocumentBetweenMarks) {
   EXPECT_EQ(fill_in(after, {results}, "doc.md"), after);
 }
 
-TEST_F(MarkdownTable, InShortLeavesOutMachinesAndCommands) {
-  const auto results = finished({0.93});
-  const auto text = fill_in("<!-- summary mnist -->\n<!-- end of results -->\n", {results}, "d");
-  EXPECT_THAT(text, HasSubstr(markdown_summary(results)));
-  EXPECT_THAT(text, HasSubstr("| 92.64 | **93.00** |"));
-  EXPECT_THAT(text, HasSubstr("5 of 20 passes"));
-  const auto two = markdown_summary(finished({0.97, 0.9731}));
-  EXPECT_THAT(two, HasSubstr("order is open:\n\n- static → static %: rows 1 and 2\n"));
-  EXPECT_THAT(text, Not(HasSubstr("a machine")));
-  EXPECT_THAT(text, Not(HasSubstr("```")));
+TEST_F(MarkdownTable, FillsInSummariesAndComparisons) {
+  const auto results = differently_trained(finished({0.93, 0.9731}));
+  EXPECT_EQ(
+      fill_in("<!-- summary mnist -->\n<!-- end of results -->\n", {results}, "d"),
+      "<!-- summary mnist -->\n\n" + markdown_summary(results) + "\n<!-- end of results -->\n");
+  EXPECT_EQ(fill_in("<!-- compare mnist init -->\n<!-- end of results -->\n", {results}, "d"),
+            "<!-- compare mnist init -->\n\n" + markdown_comparison("init", results) +
+                "\n<!-- end of results -->\n");
 }
 
 TEST_F(MarkdownTable, RefusesMarksThatDoNotFit) {

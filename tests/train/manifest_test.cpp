@@ -105,7 +105,7 @@ TEST(Manifest, LiesWithAFittingChecksumAreRefused) {
       {with("1", "7", "0", "\"abc\""), "expected 32 hexadecimal digits as xxh3_128, got 'abc'"},
       {with("1", "7", "0", "{}"), "expected a string xxh3_128"},
       {with("1", "7", "0", good + R"(,"xxh3_128":"")"), "has the key 'xxh3_128' twice"},
-      {"\",\"x\":" + std::string(100000, '['), "nested more than 64 deep"},
+      {"\",\"x\":" + std::string(100000, '['), "nested more than 64 levels deep"},
       {with("1", "7", "1e999", good), "out of range"},
   };
   for (const auto& [rest, expected] : lies) {

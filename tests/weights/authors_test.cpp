@@ -19,7 +19,8 @@ constexpr int64_t kHeads = 3, kDimHead = 4, kDim = 10, kRelativeDim = 2;
 
 // ------------------------------------------------------------- their layer, from its definition
 
-// Row of the pair (a, c): offsets a - c, then the class token with itself, with c, with a.
+// Table row of the pair (a, c): the offset a - c, or one of the class token's rows behind the
+// offsets: both are the class token, a is, c is.
 at::Tensor pair_rows(int64_t height, int64_t width) {
   const int64_t patches = height * width, offsets = (2 * height - 1) * (2 * width - 1);
   auto rows = at::empty({patches + 1, patches + 1}, at::kLong);
@@ -35,7 +36,7 @@ at::Tensor pair_rows(int64_t height, int64_t width) {
 struct TheirLayer {
   const NamedTensors& state;
   at::Tensor rows;  // [N,N]
-  at::Tensor x;     // [B,N,C], behind the norm
+  at::Tensor x;     // [B,N,C], after the norm
 
   bool has(const std::string& name) const { return state.count(name) == 1; }
 
@@ -46,35 +47,36 @@ struct TheirLayer {
   }
   at::Tensor split(const at::Tensor& t) const { return t.unflatten(-1, {kHeads, -1}); }
 
-  // Queries look from the other side: (i, j) takes the entry (j, i).
+  // Queries of (i, j) use the entry (j, i).
   at::Tensor role(char letter, const at::Tensor& features, const std::string& name) const {
     const auto pairs = split(per_pair(features, name));  // [B,N,N,H,D]
     return letter == 'q' ? pairs.transpose(1, 2) : pairs;
   }
-  at::Tensor alike(char letter, const at::Tensor& features) const {  // for all pairs
+  // The same for all pairs, broadcast over the other token.
+  at::Tensor broadcast(char letter, const at::Tensor& features) const {
     return split(features).unsqueeze(letter == 'q' ? 2 : 1);
   }
 
-  // Of the matrix that holds several roles, named by their letters.
+  // A role from the matrix that holds several roles, named by their letters.
   at::Tensor shared(char letter) const {
     for (const std::string letters : {"qkv", "qk", "qv", "kv", "q", "k", "v"}) {
-      const auto place = letters.find(letter);
-      if (place == std::string::npos || !has("to_" + letters + ".weight")) continue;
+      const auto index = letters.find(letter);
+      if (index == std::string::npos || !has("to_" + letters + ".weight")) continue;
       const auto parts = state.at("to_" + letters + ".weight").chunk(letters.size(), 0);
-      return x.matmul(parts[place].t());
+      return x.matmul(parts[index].t());
     }
     return {};
   }
 
   at::Tensor full(char letter) const {
     const std::string name = std::string("to_") + letter;
-    return has(name + ".unique_params") ? role(letter, x, name) : alike(letter, shared(letter));
+    return has(name + ".unique_params") ? role(letter, x, name) : broadcast(letter, shared(letter));
   }
   at::Tensor small(char letter) const {
     const std::string name = std::string("to_") + letter;
     const auto features = x.matmul(state.at(name + "1.weight").t());
     return has(name + "2.unique_params") ? role(letter, features, name + "2")
-                                         : alike(letter, features);
+                                         : broadcast(letter, features);
   }
 
   static at::Tensor mix(const at::Tensor& attention, const at::Tensor& values) {
@@ -105,7 +107,7 @@ NamedTensors random_state(const Links& links) {
 TEST(AuthorsLayer, AgreesWithItsDefinitionOnAnyGrid) {
   for (const auto& [height, width] : {std::pair{5, 3}, {1, 4}, {4, 1}, {1, 1}, {3, 3}})
     for (const auto& family : authors_families()) {
-      if (family.find("rope") != std::string::npos) continue;  // a golden case has their rotation
+      if (family.find("rope") != std::string::npos) continue;  // covered by the golden cases
       SCOPED_TRACE(join(family, " on ", height, "x", width));
       const auto module = read_authors_module(family, "layer",
                                               {{"grid", join("(", height, ", ", width, ")")},
@@ -137,7 +139,7 @@ TEST(AuthorsLayer, OneHeadAsWideAsTheFeaturesHasNoOutputProjection) {
   ours["attention.out.bias"][3] = 1;
   try {
     to_theirs(links, ours, "ours");
-    FAIL() << "a bias went nowhere";
+    FAIL() << "a bias was dropped";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("'attention.out.bias' is not the identity, without bias"));
   }
@@ -152,7 +154,7 @@ int64_t count(const Links& links) {
   return total;
 }
 
-TEST(AuthorsModels, EveryNameHasAPlaceForEachParameterOfOurs) {
+TEST(AuthorsModels, LinksCoverEveryParameter) {
   for (const auto& name : authors_model_names())
     for (const char* size : {"/32", "-40"}) {
       SCOPED_TRACE(name + size);
@@ -167,7 +169,7 @@ TEST(AuthorsModels, EveryNameHasAPlaceForEachParameterOfOurs) {
     }
 }
 
-TEST(AuthorsModels, NamesSayMethodRolesMixingAndStart) {
+TEST(AuthorsModels, NamesSetMethodRolesMixingAndInit) {
   const auto model = ModelOptions::named("lor_qv_small/56");
   EXPECT_EQ(model.name(), "vit-c/56");
   EXPECT_EQ(model.position.method, Method::alpha_translution);
@@ -182,13 +184,13 @@ TEST(AuthorsModels, NamesSayMethodRolesMixingAndStart) {
   EXPECT_TRUE(ModelOptions::named("rope_former_tiny").embeds_input());
   EXPECT_FALSE(ModelOptions::named("rope_former_tiny-64").embeds_input());
   EXPECT_TRUE(ModelOptions::named("lor_rope_mini").position.rotary);
-  const auto rope = ModelOptions::named("rope_mini");  // as they compute it, not as they call it
+  const auto rope = ModelOptions::named("rope_mini");  // computes what `v` does, despite its name
   EXPECT_EQ(rope.position.roles.str(), "v");
   EXPECT_FALSE(rope.position.rotary);
   EXPECT_GT(authors_links(rope, "rope_mini/16").size(), authors_links(rope, "v_mini").size());
 }
 
-TEST(AuthorsModels, AreTheSameAgainFromTheirSettings) {
+TEST(AuthorsModels, AreReadBackFromTheirSettings) {
   for (const auto& name : authors_model_names()) {
     auto model = ModelOptions::named(name);
     model.hybrid_layers = 2;
@@ -199,7 +201,7 @@ TEST(AuthorsModels, AreTheSameAgainFromTheirSettings) {
   }
 }
 
-TEST(AuthorsModels, AnUnknownNameIsRefusedWithTheNearest) {
+TEST(AuthorsModels, SuggestsTheNearestNameForAnUnknownOne) {
   for (const auto& [wrong, near] : {std::pair{"lor_qkv_tinny", "lor_qkv_tiny"},
                                     {"fomer_base", "former_base"},
                                     {"vit-d", "vit-a"}})
@@ -211,7 +213,7 @@ TEST(AuthorsModels, AnUnknownNameIsRefusedWithTheNearest) {
     }
 }
 
-TEST(ModelOptions, AnArchitectureCanBeWrittenOut) {
+TEST(ModelOptions, ReadsAnArchitectureWrittenOut) {
   const auto model = ModelOptions::named("gpt-3x128x2x256-40");
   EXPECT_EQ(model.architecture.depth, 3);
   EXPECT_EQ(model.architecture.dim_head, 64);

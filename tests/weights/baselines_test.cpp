@@ -81,7 +81,7 @@ at::Tensor gpt2(const NamedTensors& t, const at::Tensor& tokens) {
 }
 
 at::Tensor our_logits(const ConvertedModel& converted, const at::Tensor& input) {
-  const auto texts = model_texts(converted.options);  // as a file would keep them
+  const auto texts = model_texts(converted.options);  // as a file stores them
   Network network(read_model({texts.begin(), texts.end()}));
   network.module().to(at::kDouble);
   load_tensors(network.module(), converted.tensors, converted.options.grid());
@@ -96,7 +96,7 @@ TEST(Gpt2, GivesTheSameLogits) {
   EXPECT_LE(relative_error(our_logits(converted, tokens), gpt2(tensors, tokens)), 1e-10);
 }
 
-TEST(Gpt2, IsFoundUnderThePrefixAndWithMasksAndHead) {
+TEST(Gpt2, IgnoresThePrefixMasksAndTheTiedHead) {
   NamedTensors tensors;
   for (const auto& [name, tensor] : random_gpt2()) tensors["transformer." + name] = tensor;
   tensors["transformer.h.0.attn.bias"] = at::ones({1, 1, 12, 12}, at::kByte);
@@ -106,7 +106,7 @@ TEST(Gpt2, IsFoundUnderThePrefixAndWithMasksAndHead) {
             from_gpt2(random_gpt2(), "x").tensors.size());
 }
 
-TEST(Gpt2, TheRealSizesAreOurArchitectures) {
+TEST(Gpt2, TheSmallestHasOurBaseArchitecture) {
   auto options = from_gpt2(random_gpt2(), "gpt2").options;
   options.architecture = architecture_of(12, 768, 12, 3072, 64);
   options.length = 1024;
@@ -184,7 +184,7 @@ std::string refusal(const Convert& convert) {
   return "no error";
 }
 
-TEST(Gpt2, WhatDoesNotFitIsNamed) {
+TEST(Gpt2, NamesTheTensorThatDoesNotFit) {
   const auto with = [](const std::string& name, const at::Tensor& tensor) {
     auto tensors = random_gpt2();
     tensors[name] = tensor;
@@ -192,18 +192,17 @@ TEST(Gpt2, WhatDoesNotFitIsNamed) {
   };
   EXPECT_EQ(with("lm_head.weight", numbers({30, kBaselineDim})),
             "model.safetensors: 'lm_head.weight' differs from 'wte.weight'; GPT-2 ties the two");
-  EXPECT_EQ(
-      with("wte.weight", numbers({30, 100})),
-      "model.safetensors: GPT-2 has heads of 64 channels; 100 channels do not split into such");
+  EXPECT_EQ(with("wte.weight", numbers({30, 100})),
+            "model.safetensors: expected a multiple of 64 channels (GPT-2's heads), got 100");
   EXPECT_THAT(with("h.1.ln_1.bias", numbers({64})),
               HasSubstr("'h.1.ln_1.bias' is [64], expected [128]"));
   EXPECT_THAT(with("score.weight", numbers({2, kBaselineDim})),
-              HasSubstr("'score.weight' [2, 128] has no place in this model"));
+              HasSubstr("'score.weight' [2, 128] is not a tensor of this model"));
   EXPECT_EQ(refusal([] { from_gpt2(random_timm(), "vit.safetensors"); }),
-            "vit.safetensors: 'wte.weight' is missing; these are not the weights of such a model");
+            "vit.safetensors: 'wte.weight' is missing; these are not weights of this format");
 }
 
-TEST(Timm, WhatDoesNotFitIsNamed) {
+TEST(Timm, NamesTheTensorThatDoesNotFit) {
   const auto with = [](const std::string& name, const at::Tensor& tensor) {
     auto tensors = random_timm();
     tensors[name] = tensor;
@@ -215,7 +214,7 @@ TEST(Timm, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(with("blocks.0.ls1.gamma", numbers({kBaselineDim})), HasSubstr("layer scale"));
   EXPECT_THAT(with("blocks.0.attn.q_norm.weight", numbers({64})), HasSubstr("norms of queries"));
   EXPECT_THAT(with("pos_embed", numbers({1, 9, kBaselineDim})),
-              HasSubstr("not those of a square image"));
+              HasSubstr("expected a square image"));
   EXPECT_THAT(with("norm.weight", at::ones({kBaselineDim}, at::kLong)),
               HasSubstr("'norm.weight' must hold floating-point numbers, got Long"));
 }

@@ -9,20 +9,20 @@
 
 namespace translution::testing {
 
-/// A module of the authors' with what it computed once, in double.
+/// A module of the authors' code with its recorded output and gradients, in double.
 struct Golden {
   std::string name, family, kind;
   std::map<std::string, std::string> options;
   NamedTensors state, gradients;  ///< by their names
   at::Tensor input, output, grad_output;
-  at::Tensor grad_input;  ///< undefined where the input is tokens
+  at::Tensor grad_input;  ///< undefined if the input is tokens
 };
 
 /// Every case in tests/golden, by name.
 std::vector<std::string> golden_names();
 Golden load_golden(const std::string& name);
 
-/// Our module for one of theirs, with no weights of its own yet.
+/// Our module for one of theirs; load() sets its weights.
 class Ours {
  public:
   explicit Ours(const AuthorsModule& module);
@@ -34,10 +34,10 @@ class Ours {
   torch::nn::Module& module() const;
 
  private:
-  torch::nn::LayerNorm norm_{nullptr};  // a layer is these two
+  torch::nn::LayerNorm norm_{nullptr};  // set for a layer
   Attention attention_{nullptr};
   std::shared_ptr<torch::nn::Module> layer_;
-  std::shared_ptr<Network> network_;  // a model is this
+  std::shared_ptr<Network> network_;  // set for a model
 };
 
 /// Largest difference relative to the largest value of `expected`.

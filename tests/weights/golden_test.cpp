@@ -13,7 +13,7 @@ NamedTensors as_type(const NamedTensors& tensors, at::ScalarType type) {
   return result;
 }
 
-// Output and every gradient of the golden case, computed by our module with their weights.
+// Compares the output and every gradient of our module, with their weights, with the golden case.
 void expect_parity(const Golden& golden, at::ScalarType type, double tolerance) {
   const auto module = read_authors_module(golden.family, golden.kind, golden.options);
   const auto links = module.links();
@@ -38,7 +38,7 @@ TEST_P(GoldenCases, AgreeInDouble) {
 
 TEST_P(GoldenCases, AgreeInFloat) { expect_parity(load_golden(GetParam()), torch::kFloat, 1e-5); }
 
-TEST_P(GoldenCases, GoThereAndBackUnchanged) {
+TEST_P(GoldenCases, ConvertToOursAndBackUnchanged) {
   const auto golden = load_golden(GetParam());
   const auto links = read_authors_module(golden.family, golden.kind, golden.options).links();
   const auto ours = to_ours(links, golden.state, golden.name);
@@ -46,7 +46,7 @@ TEST_P(GoldenCases, GoThereAndBackUnchanged) {
   ASSERT_EQ(theirs.size(), golden.state.size());
   for (const auto& [name, tensor] : golden.state) {
     const bool learned = golden.gradients.count(name) == 1;
-    // Sines in float: libraries differ in the last bit.
+    // Sines in float differ between libraries in the last bit.
     EXPECT_LE(relative_error(theirs.at(name), tensor), learned ? 0 : 1e-7) << name;
     EXPECT_EQ(theirs.at(name).sizes(), tensor.sizes()) << name;
   }
@@ -58,7 +58,7 @@ TEST_P(GoldenCases, GoThereAndBackUnchanged) {
 INSTANTIATE_TEST_SUITE_P(All, GoldenCases, ::testing::ValuesIn(golden_names()),
                          [](const auto& test) { return test.param; });
 
-TEST(Golden, AllFortyNineCasesAreThere) { EXPECT_EQ(golden_names().size(), 49u); }
+TEST(Golden, Has49Cases) { EXPECT_EQ(golden_names().size(), 49u); }
 
 }  // namespace
 }  // namespace translution::testing

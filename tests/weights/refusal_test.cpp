@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using Options = std::map<std::string, std::string>;
 
-// What is said about the golden case after `change`.
+// The error message for the golden case after `change`.
 std::string refusal(const std::string& name,
                     const std::function<void(NamedTensors&, Options&)>& change) {
   auto golden = load_golden(name);
@@ -29,8 +29,8 @@ TEST(WrongCheckpoint, AnotherGridIsNamed) {
   EXPECT_EQ(
       refusal("layer2d_qkv", [](auto&, auto& o) { o["grid"] = "(4, 2)"; }),
       "model.safetensors: 'to_q.unique_params' is [18, 9, 12], expected [24, 9, 12] (a matrix "
-      "for each offset of a 4x2 grid, three for the class token); name the model whose "
-      "weights these are");
+      "for each offset of a 4x2 grid, three for the class token); check the model's name and "
+      "options");
   EXPECT_THAT(
       refusal("vit_former", [](auto&, auto& o) { o["image_size"] = "(6, 6)"; }),
       HasSubstr("'pos_embedding' is [1, 7, 9], expected [1, 10, 9] (a vector for each of 10 "
@@ -57,11 +57,11 @@ TEST(WrongCheckpoint, OtherHeadsAreNamed) {
 
 TEST(WrongCheckpoint, MissingAndOtherKeysAreNamed) {
   EXPECT_EQ(refusal("vit_v", [](auto& t, auto&) { t.erase("mlp_head.bias"); }),
-            "model.safetensors: 'mlp_head.bias' [5] (5 classes) is missing; name the model whose "
-            "weights these are");
+            "model.safetensors: 'mlp_head.bias' [5] (5 classes) is missing; check the model's name "
+            "and options");
   EXPECT_EQ(refusal("vit_v", [](auto& t, auto&) { t["mlp_head.scale"] = at::ones({2}); }),
-            "model.safetensors: 'mlp_head.scale' [2] has no place in this model; name the "
-            "model whose weights these are; did you mean 'mlp_head.bias'?");
+            "model.safetensors: 'mlp_head.scale' [2] is not a tensor of this model; check the "
+            "model's name and options; did you mean 'mlp_head.bias'?");
   EXPECT_THAT(refusal("vit_v", [](auto&, auto& o) { o["hybrid_layers"] = "1"; }),
               HasSubstr("layers.1.0.rope.cos_cached' [1, 3, 2, 8] (rotations on a 3x2 grid, base "
                         "10000) is missing"));
@@ -76,7 +76,7 @@ TEST(WrongCheckpoint, AnotherTypeIsNamed) {
             "model.safetensors: 'cls_token' must hold floating-point numbers, got Long");
 }
 
-TEST(WrongCheckpoint, OptionsThatTheirModulesDoNotHaveAreRefused) {
+TEST(WrongCheckpoint, RefusesOptionsThatTheirModulesDoNotHave) {
   EXPECT_EQ(refusal("vit_v", [](auto&, auto& o) { o["num_class"] = "5"; }),
             "authors' weights: a vit has no option 'num_class'; did you mean 'num_classes'?");
   EXPECT_THAT(refusal("layer2d_q", [](auto&, auto& o) { o["cls"] = "1"; }),
@@ -91,8 +91,8 @@ TEST(WrongCheckpoint, OptionsThatTheirModulesDoNotHaveAreRefused) {
   EXPECT_EQ(read_authors_module("v_tiny-64", "gpt", {}).model.length, 64);
 }
 
-TEST(ToAuthors, WhatTheirCodeDoesNotHaveIsRefused) {
-  const auto said = [](const std::function<void(ModelOptions&)>& change) {
+TEST(ToAuthors, RefusesModelsThatTheirCodeDoesNotHave) {
+  const auto message = [](const std::function<void(ModelOptions&)>& change) {
     auto model = ModelOptions::named("lor_qkv_tiny");
     change(model);
     try {
@@ -102,19 +102,20 @@ TEST(ToAuthors, WhatTheirCodeDoesNotHaveIsRefused) {
     }
     return std::string("no error");
   };
-  EXPECT_THAT(said([](auto& m) { m.position.mixing = Mixing::sum; }), HasSubstr("averages them"));
-  EXPECT_THAT(said([](auto& m) { m.position.shared_qkv = false; }), HasSubstr("shared_qkv off"));
-  EXPECT_THAT(said([](auto& m) { m.position.encoding = Encoding::absolute; }),
+  EXPECT_THAT(message([](auto& m) { m.position.mixing = Mixing::sum; }),
+              HasSubstr("averages them"));
+  EXPECT_THAT(message([](auto& m) { m.position.shared_qkv = false; }), HasSubstr("shared_qkv off"));
+  EXPECT_THAT(message([](auto& m) { m.position.encoding = Encoding::absolute; }),
               HasSubstr("encoding absolute"));
-  EXPECT_THAT(said([](auto& m) {
+  EXPECT_THAT(message([](auto& m) {
                 m.position.sharing = Sharing::direction;
                 m.position.radius = 2;
               }),
               HasSubstr("sharing direction"));
-  EXPECT_THAT(said([](auto& m) { m.position.method = Method::relative_bias; }),
+  EXPECT_THAT(message([](auto& m) { m.position.method = Method::relative_bias; }),
               HasSubstr("no relative_bias"));
-  EXPECT_THAT(said([](auto& m) { m.pooling = Pooling::mean; }), HasSubstr("pooling cls"));
-  EXPECT_THAT(said([](auto& m) { m.extra_norms = false; }), HasSubstr("extra_norms on"));
+  EXPECT_THAT(message([](auto& m) { m.pooling = Pooling::mean; }), HasSubstr("pooling cls"));
+  EXPECT_THAT(message([](auto& m) { m.extra_norms = false; }), HasSubstr("extra_norms on"));
 }
 
 }  // namespace

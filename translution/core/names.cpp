@@ -29,7 +29,7 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-bool starts_with(const std::string& text, const std::string& prefix) {
+bool begins_with(const std::string& text, const std::string& prefix) {
   return text.compare(0, prefix.size(), prefix) == 0;
 }
 
@@ -63,7 +63,7 @@ std::optional<size_t> name_distance(const std::string& name, const std::string& 
       name, known, [](const auto& one, const auto& other) { return one.size() < other.size(); });
   const size_t edits = edit_distance(name, known);
   if (edits < shorter.size() && edits <= std::max<size_t>(1, longer.size() / 3)) return edits;
-  if (shorter.size() >= kShortestPrefix && starts_with(longer, shorter))
+  if (shorter.size() >= kShortestPrefix && begins_with(longer, shorter))
     return name.size() < known.size() ? 1 : 2;  // a truncated name is closer than an extended one
   const auto words = words_of_name(name), known_words = words_of_name(known);
   if (has_all_words(words, known_words) || has_all_words(known_words, words)) return 2;

@@ -10,7 +10,7 @@ namespace {
 // SplitMix64: a counter with this increment, hashed. Passes the usual statistical test suites.
 constexpr uint64_t kIncrement = 0x9E3779B97F4A7C15;
 
-uint64_t mix(uint64_t x) {
+uint64_t mix_bits(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
   return x ^ (x >> 31);
@@ -19,10 +19,11 @@ uint64_t mix(uint64_t x) {
 }  // namespace
 
 Random::Random(std::initializer_list<uint64_t> key) : state_(key.size()) {
-  for (const uint64_t part : key) state_ = mix(state_ + kIncrement + mix(part + kIncrement));
+  for (const uint64_t part : key)
+    state_ = mix_bits(state_ + kIncrement + mix_bits(part + kIncrement));
 }
 
-uint64_t Random::bits() { return mix(state_ += kIncrement); }
+uint64_t Random::bits() { return mix_bits(state_ += kIncrement); }
 
 double Random::uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 

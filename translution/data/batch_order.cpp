@@ -12,7 +12,7 @@ using namespace detail;
 
 namespace {
 
-constexpr uint64_t kOrder = 0x0D3D;  // keeps these draws apart from others of the same seed
+constexpr uint64_t kOrder = 0x0D3D;  // key of these draws: independent of others with the seed
 
 }  // namespace
 

@@ -18,13 +18,13 @@ constexpr int32_t kNone = -1;
 void BpeMerger::append(std::string_view word, std::vector<int32_t>& tokens) {
   require(word.size() < std::numeric_limits<int32_t>::max(),
           "tokenizer: expected words of less than 2 GiB, got ", word.size(), " bytes");
-  start(word);
+  begin_word(word);
   while (!heap_.empty()) join_all_of_lowest_rank();
   const auto count = static_cast<int32_t>(pieces_.size());
   for (int32_t i = 0; i < count; i = pieces_[i].next) tokens.push_back(pieces_[i].token);
 }
 
-void BpeMerger::start(std::string_view word) {
+void BpeMerger::begin_word(std::string_view word) {
   const auto count = static_cast<int32_t>(word.size());
   pieces_.clear();
   for (int32_t i = 0; i < count; ++i) {
@@ -38,7 +38,7 @@ void BpeMerger::start(std::string_view word) {
   std::make_heap(heap_.begin(), heap_.end());
 }
 
-// Finds the merge of a piece with its next one.
+// Looks up the merge of a piece with the next one.
 void BpeMerger::look_up(int32_t i) {
   Piece& piece = pieces_[i];
   piece.rank = kNone;
@@ -57,8 +57,8 @@ void BpeMerger::push(int32_t i) {
   std::push_heap(heap_.begin(), heap_.end());
 }
 
-// New neighbours wait until all of this rank are joined: one of them might have a lower rank, in a
-// vocabulary with two ways to make a token.
+// Queues new pairs only after all pairs of this rank are joined: a new pair can have a lower rank
+// if the vocabulary has two ways to make a token.
 void BpeMerger::join_all_of_lowest_rank() {
   const int32_t rank = heap_.front().rank;
   changed_.clear();
@@ -66,7 +66,7 @@ void BpeMerger::join_all_of_lowest_rank() {
     const int32_t piece = heap_.front().piece;
     std::pop_heap(heap_.begin(), heap_.end());
     heap_.pop_back();
-    if (pieces_[piece].rank == rank) join_with_next(piece);  // else it has changed since
+    if (pieces_[piece].rank == rank) join_with_next(piece);  // otherwise the entry is outdated
   }
   for (const int32_t piece : changed_) push(piece);
 }
@@ -78,8 +78,8 @@ void BpeMerger::join_with_next(int32_t i) {
   next.rank = kNone;
   piece.next = next.next;
   if (piece.next < static_cast<int32_t>(pieces_.size())) pieces_[piece.next].previous = i;
-  const bool known = !changed_.empty() && changed_.back() == piece.previous;
-  if (piece.previous >= 0 && !known) changed_.push_back(piece.previous);
+  const bool listed = !changed_.empty() && changed_.back() == piece.previous;
+  if (piece.previous >= 0 && !listed) changed_.push_back(piece.previous);
   changed_.push_back(i);
 }
 

@@ -7,32 +7,32 @@
 
 namespace translution {
 
-/// Turns words into tokens: of all neighbours that merge, those with the lowest rank are joined
-/// from left to right, until none are left. A word of n bytes takes n log n steps.
+/// Turns words into tokens: repeatedly joins all adjacent pairs with the lowest rank, from left to
+/// right, until no pair can merge. A word of n bytes takes O(n log n) time.
 class BpeMerger {
  public:
   explicit BpeMerger(const BpeVocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
-  /// Appends the tokens of the word, which has less than 2^31 bytes.
+  /// Appends the tokens of the word, which must have fewer than 2^31 bytes.
   void append(std::string_view word, std::vector<int32_t>& tokens);
 
  private:
-  // A piece of the word; those that were joined to their left neighbour are dead.
+  // A piece of the word. A piece that was joined to its left neighbour is no longer reachable.
   struct Piece {
     int32_t token;
-    int32_t previous, next;  // -1 and the number of pieces at the ends
-    int32_t rank;            // of the merge with the next piece; kNone where there is none
-    int32_t merged;          // the token that this merge makes
+    int32_t previous, next;  // -1 before the first piece, pieces_.size() after the last
+    int32_t rank;            // of the merge with the next piece; kNone if they do not merge
+    int32_t merged;          // the token that this merge produces
   };
   struct Candidate {
     int32_t rank, piece;
-    // For a heap with the lowest rank, and there the leftmost piece, on top.
+    // Puts the lowest rank on top of the heap; among equal ranks, the leftmost piece.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : piece > other.piece;
     }
   };
 
-  void start(std::string_view word);
+  void begin_word(std::string_view word);
   void look_up(int32_t piece);
   void push(int32_t piece);
   void join_all_of_lowest_rank();

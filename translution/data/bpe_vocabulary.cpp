@@ -14,12 +14,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kMostTokens = 65536;  // token files have 16 bits for each
-constexpr uint64_t kMostMerges = 4 * kMostTokens;
+constexpr uint64_t kMaxTokens = 65536;  // token files store 16 bits per token
+constexpr uint64_t kMaxMerges = 4 * kMaxTokens;
 
 // ------------------------------------------------------------------- characters for bytes
 
-// Bytes that print stand for themselves, the others, in order, for U+0100 and on.
+// Printable bytes are their own characters; the others are U+0100, U+0101, … in order.
 std::array<int, 324> bytes_by_character() {
   std::array<int, 324> bytes{};
   bytes.fill(-1);
@@ -31,7 +31,7 @@ std::array<int, 324> bytes_by_character() {
   return bytes;
 }
 
-// The bytes that the characters stand for; nothing where one of them stands for none.
+// The bytes that the characters encode; nothing if a character encodes no byte.
 std::optional<std::string> to_bytes(std::string_view text) {
   static const auto by_character = bytes_by_character();
   std::string bytes;
@@ -52,7 +52,7 @@ std::optional<std::string> to_bytes(std::string_view text) {
 
 using Numbers = std::unordered_map<std::string, int32_t>;
 
-// Takes one flat object and stops at anything else, so that memory is bounded by the tokens.
+// Accepts one flat object and throws at anything else, so the tokens bound the memory.
 class EncoderReader : public Json::json_sax_t {
  public:
   explicit EncoderReader(const std::string& path) : path_(path) {}
@@ -75,28 +75,28 @@ class EncoderReader : public Json::json_sax_t {
   }
   bool key(string_t& text) override {
     auto bytes = to_bytes(text);
-    ensure(bytes && !bytes->empty(), path_, ": token number ", numbers.size() + 1,
-           " in the file has a character that stands for no byte, or none");
+    ensure(bytes && !bytes->empty(), path_, ": token ", numbers.size() + 1,
+           " of the file is empty or has a character that encodes no byte");
     key_ = std::move(*bytes);
     return true;
   }
   bool number_unsigned(number_unsigned_t value) override {
-    if (!inside_ || value >= kMostTokens) return refuse(value);
-    const bool fresh = numbers.emplace(std::move(key_), static_cast<int32_t>(value)).second;
-    ensure(fresh, path_, ": the token with number ", value, " is there twice");
+    if (!inside_ || value >= kMaxTokens) return refuse(value);
+    const bool inserted = numbers.emplace(std::move(key_), static_cast<int32_t>(value)).second;
+    ensure(inserted, path_, ": the token with number ", value, " appears twice");
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
-    throw std::runtime_error(join(path_, ": is no JSON from byte ", position,
-                                  " on; expected an object of tokens and their numbers"));
+    throw std::runtime_error(join(path_, ": is not JSON at byte ", position,
+                                  "; expected an object of tokens and their numbers"));
   }
 
  private:
   template <typename What>
   bool refuse(const What& what) const {
     throw std::runtime_error(
-        join(path_, ": expected an object of tokens and their numbers from 0 to ", kMostTokens - 1,
-             ", got ", what, " behind ", numbers.size(), " tokens"));
+        join(path_, ": expected an object of tokens and their numbers from 0 to ", kMaxTokens - 1,
+             ", got ", what, " after ", numbers.size(), " tokens"));
   }
 
   const std::string& path_;
@@ -119,7 +119,7 @@ std::vector<std::string> by_number(const Numbers& numbers, const std::string& pa
 
 int32_t number_of(const Numbers& numbers, const std::string& bytes, const std::string& where) {
   const auto found = numbers.find(bytes);
-  ensure(found != numbers.end(), where, ": a token that is not in encoder.json");
+  ensure(found != numbers.end(), where, ": has a token that is not in encoder.json");
   return found->second;
 }
 
@@ -135,32 +135,32 @@ void add_merge(std::string_view line, const Numbers& numbers, const std::string&
       BpeVocabulary::pair_key(number_of(numbers, *left, where), number_of(numbers, *right, where));
   const BpeVocabulary::Merge merge{static_cast<int32_t>(merges.size()),
                                    number_of(numbers, *left + *right, where)};
-  ensure(merges.emplace(pair, merge).second, where, ": this merge is there twice");
+  ensure(merges.emplace(pair, merge).second, where, ": this merge appears twice");
 }
 
 void add_merges(std::string_view text, const Numbers& numbers, const std::string& path,
                 BpeVocabulary& vocabulary) {
   ensure(text.substr(0, 8) == "#version", path, ": expected a first line with #version");
-  ensure(text.back() == '\n', path, ": does not end with a line break; is it cut off?");
+  ensure(text.back() == '\n', path, ": does not end with a newline; is it truncated?");
   int64_t number = 2;
   for (size_t begin = text.find('\n') + 1; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
     add_merge(text.substr(begin, end - begin), numbers, join(path, ":", number), vocabulary);
-    ensure(vocabulary.merges.size() <= kMostMerges, path, ": expected at most ", kMostMerges,
+    ensure(vocabulary.merges.size() <= kMaxMerges, path, ": expected at most ", kMaxMerges,
            " merges");
     begin = end + 1;
   }
 }
 
-// A token that no merge makes shows that a file was cut off or belongs to another one.
-void check_all_made(const BpeVocabulary& vocabulary, const std::string& path) {
-  std::vector<bool> made(vocabulary.tokens.size());
-  for (const auto& [pair, merge] : vocabulary.merges) made[merge.token] = true;
-  for (size_t number = 0; number < made.size(); ++number) {
+// A token that no merge produces means a truncated file, or files of two vocabularies.
+void check_all_produced(const BpeVocabulary& vocabulary, const std::string& path) {
+  std::vector<bool> produced(vocabulary.tokens.size());
+  for (const auto& [pair, merge] : vocabulary.merges) produced[merge.token] = true;
+  for (size_t number = 0; number < produced.size(); ++number) {
     const std::string& token = vocabulary.tokens[number];
     const bool special = token.size() > 2 && token.front() == '<' && token.back() == '>';
-    ensure(made[number] || token.size() == 1 || special, path, ": nothing makes token ", number,
-           " of encoder.json; is the file cut off, or from another vocabulary?");
+    ensure(produced[number] || token.size() == 1 || special, path, ": no merge produces token ",
+           number, " of encoder.json; is the file truncated, or from another vocabulary?");
   }
 }
 
@@ -179,7 +179,7 @@ BpeVocabulary parse_bpe_vocabulary(std::string_view encoder, std::string_view me
     vocabulary.byte_tokens[byte] = found->second;
   }
   add_merges(merges, reader.numbers, merges_path, vocabulary);
-  check_all_made(vocabulary, merges_path);
+  check_all_produced(vocabulary, merges_path);
   return vocabulary;
 }
 

@@ -11,9 +11,9 @@ using namespace detail;
 
 namespace {
 
-constexpr uint64_t kPlace = 0x91ACE;  // keeps these draws apart from others of the same seed
+constexpr uint64_t kPlacement = 0x91ACE;  // key of these draws: independent of others of the seed
 
-// `from` is [rows,cols] without gaps; the rows of `to` begin `stride` values apart.
+// `from` is contiguous [rows,cols]; `to` has a row stride of `stride` values.
 void copy_image(const uint8_t* from, int64_t rows, int64_t cols, float* to, int64_t stride) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t col = 0; col < cols; ++col)
@@ -36,13 +36,13 @@ CanvasDataset::CanvasDataset(LabelledImages images, const CanvasOptions& options
           options.cols, " is too small for images of ", sizes[1], "x", sizes[2]);
 }
 
-std::pair<int64_t, int64_t> CanvasDataset::place(int64_t epoch, int64_t sample) const {
+std::pair<int64_t, int64_t> CanvasDataset::placement(int64_t epoch, int64_t sample) const {
   const int64_t free_rows = options_.rows - images_.pixels.size(1);
   const int64_t free_cols = options_.cols - images_.pixels.size(2);
   if (options_.placement == Placement::still) return {free_rows / 2, free_cols / 2};
-  // Epoch 0 of `fresh` is not that of `moved`: the number there is one higher.
+  // 0 is for `moved`, so that epoch 0 of `fresh` has other placements.
   const uint64_t round = options_.placement == Placement::fresh ? epoch + 1 : 0;
-  Random random({options_.seed, kPlace, round, static_cast<uint64_t>(sample)});
+  Random random({options_.seed, kPlacement, round, static_cast<uint64_t>(sample)});
   const int64_t row = random.below(free_rows + 1);
   return {row, random.below(free_cols + 1)};
 }
@@ -58,8 +58,9 @@ Batch CanvasDataset::load(const BatchPlan& plan) const {
   int64_t* target = batch.target.data_ptr<int64_t>();
   for (int64_t b = 0; b < count; ++b) {
     const int64_t sample = plan.samples[b];
-    require(0 <= sample && sample < size(), "canvas: sample ", sample, " of ", size());
-    const auto [row, col] = place(plan.epoch, sample);
+    require(0 <= sample && sample < size(), "canvas: expected samples from 0 to ", size() - 1,
+            ", got ", sample);
+    const auto [row, col] = placement(plan.epoch, sample);
     copy_image(pixels + sample * rows * cols, rows, cols,
                input + (b * options_.rows + row) * options_.cols + col, options_.cols);
     target[b] = labels[sample];

@@ -12,16 +12,16 @@
 namespace translution {
 
 struct CanvasOptions {
-  int64_t rows = 84;  ///< at least those of the images
+  int64_t rows = 84;  ///< at least as large as the images
   int64_t cols = 84;
   Placement placement = Placement::still;
-  uint64_t seed = 0;  ///< decides the places, together with the sample (and the epoch)
+  uint64_t seed = 0;  ///< of the random placements
 };
 
-/// Small grey images, each on a larger black canvas. Inputs are float [B,1,rows,cols], brightness
-/// as 0 to 1: a normalisation would make the canvas other than zero and is left to the model's
-/// first layer. Every place at which the image lies wholly on the canvas is equally likely; the
-/// middle is rounded towards the upper left.
+/// Places small grey images on a larger black canvas. Inputs are float [B,1,rows,cols] from 0 to 1.
+/// They are not normalised, so the background stays zero; the model's first layer can learn the
+/// scale. A random placement is uniform over all positions where the whole image fits. The centre
+/// is rounded towards the upper left.
 class CanvasDataset : public Dataset {
  public:
   CanvasDataset(LabelledImages images, const CanvasOptions& options);
@@ -31,8 +31,8 @@ class CanvasDataset : public Dataset {
   std::vector<std::string> classes() const override;
   std::vector<int64_t> labels() const override { return images_.classes(); }
 
-  /// Row and column of the upper left corner of the image in that epoch.
-  std::pair<int64_t, int64_t> place(int64_t epoch, int64_t sample) const;
+  /// Row and column of the image's upper left corner on the canvas in that epoch.
+  std::pair<int64_t, int64_t> placement(int64_t epoch, int64_t sample) const;
 
  private:
   const LabelledImages images_;

@@ -12,23 +12,23 @@ using namespace detail;
 
 namespace {
 
-constexpr size_t kMostNamed = 3;  // classes in a message
+constexpr size_t kMaxNamed = 3;  // classes in a message
 
 std::vector<std::string> names_without(const std::vector<std::string>& names,
                                        const std::vector<std::string>& others) {
-  std::vector<std::string> rest;
+  std::vector<std::string> result;
   for (const auto& name : names)
-    if (std::find(others.begin(), others.end(), name) == others.end()) rest.push_back(name);
-  return rest;
+    if (std::find(others.begin(), others.end(), name) == others.end()) result.push_back(name);
+  return result;
 }
 
 // "'a' is new", "'a', 'b', 'c' and 4 more are new"; empty for no names.
 std::string names_that_are(const std::vector<std::string>& names, const char* what) {
   if (names.empty()) return "";
   std::string text;
-  for (size_t n = 0; n < std::min(kMostNamed, names.size()); ++n)
+  for (size_t n = 0; n < std::min(kMaxNamed, names.size()); ++n)
     text += (n > 0 ? ", '" : "'") + names[n] + "'";
-  if (names.size() > kMostNamed) text += join(" and ", names.size() - kMostNamed, " more");
+  if (names.size() > kMaxNamed) text += join(" and ", names.size() - kMaxNamed, " more");
   return join(text, names.size() == 1 ? " is " : " are ", what);
 }
 

@@ -10,10 +10,10 @@
 
 namespace translution {
 
-/// Images with classes, or windows of text with what comes next.
+/// Images and their classes, or windows of text and the next token at each position.
 struct Batch {
   torch::Tensor input;   ///< float [B,channels,rows,cols], or int64 tokens [B,n]
-  torch::Tensor target;  ///< int64 [B] or [B,n]; float [B,classes] where images are mixed
+  torch::Tensor target;  ///< int64 [B] or [B,n]; float [B,classes] if images are mixed
 };
 
 class TRANSLUTION_API Dataset {

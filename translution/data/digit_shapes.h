@@ -4,9 +4,9 @@
 
 namespace translution {
 
-/// A place that the pen passes. At a corner it stops and turns; elsewhere the curve is smooth.
+/// A point on the path of the pen. The curve is smooth except at corners.
 struct Knot {
-  double x, y;  ///< hundredths of the digit's height, y downwards
+  double x, y;  ///< in hundredths of the digit's height; y points down
   bool corner = false;
 };
 

@@ -22,7 +22,7 @@ struct Point {
 using Curve = std::vector<Point>;
 using Ink = std::array<float, kDigitSide * kDigitSide>;
 
-// A hand's habits for one digit: how the whole shape is bent before it is placed on the paper.
+// A random smooth distortion of the whole shape, in its own coordinates.
 struct Bend {
   explicit Bend(Random& random)
       : waist(std::exp(0.16 * random.normal())),
@@ -42,7 +42,7 @@ struct Bend {
   double waist, taper, wave, phase, bow;
 };
 
-// Turned, slanted and squeezed; size and place are set afterwards.
+// Random rotation, slant and width; fit() sets size and position afterwards.
 struct Lean {
   explicit Lean(Random& random)
       : slant(std::clamp(0.1 + 0.2 * random.normal(), -0.35, 0.6)),
@@ -65,7 +65,7 @@ struct Pen {
         phase(random.uniform(0, 2 * kPi)),
         softness(random.uniform(0.8, 1.5)) {}
 
-  // Pixels from the middle of the line to its edge, `step` steps after the pen was set down.
+  // Half the line width in pixels, `step` steps into the stroke.
   double radius_at(size_t step) const {
     return radius * (1 + pressure * std::sin(speed * static_cast<double>(step) + phase));
   }
@@ -73,8 +73,8 @@ struct Pen {
   double radius, pressure, speed, phase, softness;
 };
 
-// From b to c, with the directions that the neighbours a and d suggest (Catmull-Rom).
-Point between(Point a, Point b, Point c, Point d, double t) {
+// The Catmull-Rom curve from b (t = 0) to c (t = 1), with neighbours a and d.
+Point interpolate(Point a, Point b, Point c, Point d, double t) {
   const auto mix = [t](double pa, double pb, double pc, double pd) {
     return pb + 0.5 * t *
                     (pc - pa + t * (2 * pa - 5 * pb + 4 * pc - pd + t * (3 * (pb - pc) + pd - pa)));
@@ -82,8 +82,8 @@ Point between(Point a, Point b, Point c, Point d, double t) {
   return {mix(a.x, b.x, c.x, d.x), mix(a.y, b.y, c.y, d.y)};
 }
 
-// The knots of one stroke, moved a little, each on its own.
-Curve shake(const Stroke& stroke, const Bend& bend, double amount, Random& random) {
+// The knots of one stroke, bent, each with its own random displacement.
+Curve jitter(const Stroke& stroke, const Bend& bend, double amount, Random& random) {
   Curve knots;
   for (const Knot& knot : stroke) {
     Point p = bend({knot.x / 100, knot.y / 100});
@@ -102,7 +102,7 @@ Curve smooth(const Stroke& stroke, const Curve& knots) {
     const Point a = k == 0 || stroke[k].corner ? b : knots[k - 1];
     const Point d = k + 2 == knots.size() || stroke[k + 1].corner ? c : knots[k + 2];
     for (int step = 1; step <= kSteps; ++step)
-      curve.push_back(between(a, b, c, d, static_cast<double>(step) / kSteps));
+      curve.push_back(interpolate(a, b, c, d, static_cast<double>(step) / kSteps));
   }
   return curve;
 }
@@ -110,16 +110,17 @@ Curve smooth(const Stroke& stroke, const Curve& knots) {
 std::vector<Curve> write_shape(const Shape& shape, Random& random) {
   const Bend bend(random);
   const Lean lean(random);
-  const double unrest = random.uniform(0.006, 0.026);
+  const double amount = random.uniform(0.006, 0.026);
   std::vector<Curve> curves;
   for (const Stroke& stroke : shape) {
-    curves.push_back(smooth(stroke, shake(stroke, bend, unrest, random)));
+    curves.push_back(smooth(stroke, jitter(stroke, bend, amount, random)));
     for (Point& p : curves.back()) p = lean(p);
   }
   return curves;
 }
 
-// Scales the curves so that the ink is 16 to 20 pixels high or wide, near the middle.
+// Scales the curves so that the longer side of the ink is 16.5 to 20 pixels, and centres them
+// within a pixel.
 void fit(std::vector<Curve>& curves, double radius, Random& random) {
   Point low{1e9, 1e9}, high{-1e9, -1e9};
   for (const Curve& curve : curves) {
@@ -167,8 +168,9 @@ void draw_segment(Point a, Point b, double radius, double softness, Ink& ink) {
   }
 }
 
-// Grain in the ink; paper stays exactly black, so that a canvas does not show where it lies.
-void expose(const Ink& ink, Random& random, uint8_t* pixels) {
+// Adds grain to the ink. The background stays exactly black, so the image has no visible border on
+// a canvas.
+void render(const Ink& ink, Random& random, uint8_t* pixels) {
   const double brightness = random.uniform(215, 275), grain = random.uniform(0, 0.12);
   for (size_t i = 0; i < ink.size(); ++i) {
     const double value = ink[i] > 0 ? brightness * ink[i] * (1 - grain * random.uniform()) : 0;
@@ -188,7 +190,7 @@ void draw_digit(int label, Random& random, uint8_t* pixels) {
   for (const Curve& curve : curves)
     for (size_t i = 1; i < curve.size(); ++i)
       draw_segment(curve[i - 1], curve[i], pen.radius_at(i), pen.softness, ink);
-  expose(ink, random, pixels);
+  render(ink, random, pixels);
 }
 
 }  // namespace translution

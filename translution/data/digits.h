@@ -6,12 +6,12 @@
 
 namespace translution {
 
-/// Rows and columns of a drawn digit, as in MNIST.
+/// Height and width of a drawn digit, as in MNIST.
 inline constexpr int64_t kDigitSide = 28;
 
-/// Writes the digit `label` (0 to 9) by hand, as it were: one of several ways to write it, bent,
-/// slanted, turned, with a pen of some width. 28x28 pixels, ink bright on exact black, the digit
-/// within about the central 20x20, as MNIST keeps them.
+/// Draws a handwritten-looking digit `label` (0 to 9) into 28x28 `pixels`. Picks one of several
+/// shapes at random, then a random bend, slant, rotation and pen width. Ink is bright on exact
+/// black, and the digit fills about the central 20x20 pixels, as in MNIST.
 void draw_digit(int label, Random& random, uint8_t* pixels);
 
 }  // namespace translution

@@ -8,11 +8,11 @@
 
 namespace translution {
 
-/// Do the bytes begin as gzip does?
+/// Whether the bytes begin with gzip's signature.
 bool is_gzip(std::string_view bytes);
 
-/// Unpacks gzip a piece at a time, so that the beginning can be looked at before memory is taken
-/// for the rest. `bytes` must outlive it; `name` begins the messages.
+/// Decompresses gzip piece by piece: the header of the content can be checked before memory is
+/// allocated for the rest. `bytes` must outlive it. Messages begin with `name`.
 class Gunzip {
  public:
   Gunzip(std::string_view bytes, std::string name);
@@ -20,16 +20,18 @@ class Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  /// The next `count` bytes, or fewer where the content ends. Damage is refused.
+  /// Writes the next `count` bytes, or fewer at the end of the content; returns how many. Throws
+  /// std::runtime_error if the data is damaged.
   size_t read(uint8_t* to, size_t count);
-  /// Has all been read, and was the checksum behind it right? Bytes behind that are refused.
+  /// Whether all content has been read and its checksum is correct. Throws if bytes follow the
+  /// gzip data.
   bool at_end();
 
  private:
   void feed();
 
   const std::string name_;
-  std::string_view left_;  // not yet handed to zlib
+  std::string_view left_;  // not yet passed to zlib
   z_stream stream_{};
   bool ended_ = false;
 };

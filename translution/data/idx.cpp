@@ -12,18 +12,19 @@ using namespace detail;
 
 namespace {
 
-constexpr size_t kMostSizes = 4;
-constexpr size_t kLongestHeader = 4 + 4 * kMostSizes;
-constexpr int64_t kMostValues = int64_t{1} << 32;
+constexpr size_t kMaxDimensions = 4;
+constexpr size_t kLongestHeader = 4 + 4 * kMaxDimensions;
+constexpr int64_t kMaxValues = int64_t{1} << 32;
 
-// Images shrink to a fifth or so. More than this is allowed only where it does no harm.
-constexpr int64_t kMostShrinking = 100;
-constexpr int64_t kHarmless = 32 << 20;
+// gzip compresses images to about a fifth. A higher ratio than this is accepted only up to
+// kSmallBytes.
+constexpr int64_t kMaxRatio = 100;
+constexpr int64_t kSmallBytes = 32 << 20;
 
 struct Header {
   std::vector<int64_t> sizes;
   size_t length;  // bytes of the header itself
-  int64_t count;  // values behind it
+  int64_t count;  // values after it
 };
 
 int64_t read_size(std::string_view bytes, size_t at) {
@@ -32,24 +33,24 @@ int64_t read_size(std::string_view bytes, size_t at) {
   return size;
 }
 
-// Two zeros, the type (8: unsigned byte), how many sizes, the sizes with the high byte first.
+// Two zeros, the type (8: unsigned byte), the number of dimensions, then the sizes in big-endian.
 Header parse_header(std::string_view bytes, const std::string& name) {
   ensure(bytes.size() >= 4, name, ": is too short for an IDX file: ", bytes.size(), " bytes");
   const auto byte = [&](size_t i) { return static_cast<int>(static_cast<uint8_t>(bytes[i])); };
-  ensure(byte(0) == 0 && byte(1) == 0, name, ": is no IDX file: expected 0 0 at the start, got ",
-         byte(0), " ", byte(1));
+  ensure(byte(0) == 0 && byte(1) == 0, name,
+         ": is not an IDX file: expected 0 0 at the start, got ", byte(0), " ", byte(1));
   ensure(byte(2) == 8, name, ": expected IDX of unsigned bytes (type 8), got type ", byte(2));
   const size_t sizes = byte(3);
-  ensure(1 <= sizes && sizes <= kMostSizes, name, ": expected 1 to ", kMostSizes,
-         " dimensions, the IDX header says ", sizes);
+  ensure(1 <= sizes && sizes <= kMaxDimensions, name, ": expected 1 to ", kMaxDimensions,
+         " dimensions in the IDX header, got ", sizes);
   Header header{{}, 4 + 4 * sizes, 1};
-  ensure(bytes.size() >= header.length, name, ": the IDX header is cut off");
+  ensure(bytes.size() >= header.length, name, ": the IDX header is truncated");
   for (size_t i = 0; i < sizes; ++i) {
     header.sizes.push_back(read_size(bytes, 4 + 4 * i));
     const int64_t size = header.sizes.back();
     ensure(size > 0, name, ": the IDX header has a size of 0");
-    ensure(size <= kMostValues / header.count, name, ": the IDX header announces more than ",
-           kMostValues, " bytes");
+    ensure(size <= kMaxValues / header.count, name, ": the IDX header declares more than ",
+           kMaxValues, " bytes");
     header.count *= size;
   }
   return header;
@@ -59,7 +60,7 @@ IdxArray parse_plain(std::string_view bytes, const std::string& name) {
   Header header = parse_header(bytes, name);
   const auto values = bytes.substr(header.length);
   ensure(static_cast<int64_t>(values.size()) == header.count, name, ": expected ", header.count,
-         " bytes (", times(header.sizes), ") behind the IDX header, got ", values.size());
+         " bytes (", times(header.sizes), ") after the IDX header, got ", values.size());
   return {std::move(header.sizes), {values.begin(), values.end()}};
 }
 
@@ -69,17 +70,17 @@ IdxArray parse_gzip(std::string_view bytes, const std::string& name) {
   const size_t got = content.read(start, kLongestHeader);
   Header header = parse_header({reinterpret_cast<const char*>(start), got}, name);
   const int64_t packed = static_cast<int64_t>(bytes.size());
-  ensure(header.count <= std::max(kHarmless, packed * kMostShrinking), name, ": announces ",
-         header.count, " bytes, which ", packed, " bytes of gzip do not hold");
+  ensure(header.count <= std::max(kSmallBytes, packed * kMaxRatio), name, ": declares ",
+         header.count, " bytes, too many for ", packed, " bytes of gzip data");
   std::vector<uint8_t> values(header.count);
-  // The start may hold the first values already, or all and more.
+  // `start` may already contain some of the values, or all of them and trailing bytes.
   const size_t early = std::min<size_t>(got - header.length, values.size());
   std::copy_n(start + header.length, early, values.begin());
   const size_t held = early + content.read(values.data() + early, values.size() - early);
   ensure(held == values.size(), name, ": expected ", values.size(), " bytes (", times(header.sizes),
-         ") behind the IDX header, got ", held);
-  ensure(header.length + early == got && content.at_end(), name, ": holds more than the ",
-         values.size(), " bytes (", times(header.sizes), ") that its IDX header announces");
+         ") after the IDX header, got ", held);
+  ensure(header.length + early == got && content.at_end(), name, ": has more than the ",
+         values.size(), " bytes (", times(header.sizes), ") that its IDX header declares");
   return {std::move(header.sizes), std::move(values)};
 }
 

@@ -18,17 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Behind (seed, epoch, sample) or (seed, epoch, index): what the numbers are for.
+// Last part of the random key, after (seed, epoch, sample) or (seed, epoch, index): the use.
 constexpr uint64_t kAugment = 0, kReplacement = 1, kMixing = 2;
 
 bool is_image_name(const fs::path& name) {
-  std::string ending = name.extension().string();
-  for (char& c : ending)
+  std::string extension = name.extension().string();
+  for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// Names in a folder, sorted by their bytes; hidden ones left out.
+// The names in a folder in byte order, without hidden ones.
 template <typename Filter>
 std::vector<std::string> names_in(const std::string& folder, Filter filter) {
   std::error_code error;
@@ -61,35 +61,36 @@ RgbImage augmented_image(std::string_view bytes, const std::string& name, int si
   return training_image(bytes, name, size, options, random);
 }
 
-int64_t allowed_of(int64_t images, double most) {
-  require(most >= 0 && most <= 0.5, "max_broken_share: expected 0 to 0.5, got ", most);
-  constexpr double kRounding = 1e-9;  // 0.29 of 100 are 29
-  return static_cast<int64_t>(static_cast<double>(images) * most + kRounding);
+int64_t max_broken(int64_t images, double max_share) {
+  require(max_share >= 0 && max_share <= 0.5, "max_broken_share: expected 0 to 0.5, got ",
+          max_share);
+  constexpr double kRounding = 1e-9;  // 0.29 of 100 is 29, not 28
+  return static_cast<int64_t>(static_cast<double>(images) * max_share + kRounding);
 }
 
 void check_has_classes_of(const ImageFolderDataset& a, const ImageFolderDataset& b) {
-  const auto have = a.classes();
+  const auto classes = a.classes();
   for (const std::string& name : b.classes())
-    ensure(std::binary_search(have.begin(), have.end(), name), a.folder(), ": has no class '", name,
-           "', which ", b.folder(), " has; both need the same folders");
+    ensure(std::binary_search(classes.begin(), classes.end(), name), a.folder(), ": has no class '",
+           name, "', which ", b.folder(), " has; both need the same folders");
 }
 
 }  // namespace
 
-BrokenImages::BrokenImages(std::string folder, int64_t images, double most, Report report)
+BrokenImages::BrokenImages(std::string folder, int64_t images, double max_share, Report report)
     : folder_(std::move(folder)),
       images_(images),
-      allowed_(allowed_of(images, most)),
+      allowed_(max_broken(images, max_share)),
       report_(std::move(report)) {}
 
 bool BrokenImages::has(int64_t image) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return images_noted_.count(image) > 0;
+  return recorded_.count(image) > 0;
 }
 
 void BrokenImages::add(int64_t image, const std::string& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (images_noted_.insert(image).second) {
+  if (recorded_.insert(image).second) {
     lines_.push_back(why);
     if (report_) report_(why);
   }
@@ -99,7 +100,7 @@ void BrokenImages::add(int64_t image, const std::string& why) {
   for (size_t i = 0; i < lines_.size() && i < 3; ++i) first += (i > 0 ? "; " : "") + lines_[i];
   throw std::runtime_error(
       join(folder_, ": ", count, " of ", images_, " images (", 100.0 * count / images_,
-           " %) are broken, allowed are ", allowed_,
+           " %) are broken, expected at most ", allowed_,
            " (repair or remove them, or raise --max-broken); the first: ", first));
 }
 
@@ -113,10 +114,10 @@ ImageFolderDataset::ImageFolderDataset(const std::string& folder, const ImageFol
   require(options.image_size >= 1 && options.image_size <= 4096,
           "image_size: expected 1 to 4096, got ", options.image_size);
   ensure(is_folder(folder), folder,
-         ": is no folder; expected one folder per class in it, with .jpg or .png images");
+         ": is not a folder; expected one with a subfolder of .jpg or .png images per class");
   classes_ = names_in(folder, is_folder);
   ensure(!classes_.empty(), folder,
-         ": has no folders; expected one per class, with .jpg or .png images");
+         ": has no subfolders; expected one per class, with .jpg or .png images");
   for (const std::string& name : classes_)
     ensure(is_utf8(name), folder, ": the name of the class folder '", escape_bytes(name),
            "' is not UTF-8; rename it");
@@ -129,7 +130,7 @@ void ImageFolderDataset::scan_class(const std::string& name) {
   const std::string folder = folder_ + "/" + name;
   auto names = names_in(folder, is_image);
   ensure(!names.empty(), folder,
-         ": holds no .jpg, .jpeg or .png image; add some, or remove the folder");
+         ": has no .jpg, .jpeg or .png image; add some, or remove the folder");
   const int64_t label = &name - classes_.data();
   for (std::string& file : names) files_.push_back({label, std::move(file)});
 }
@@ -164,7 +165,7 @@ int64_t ImageFolderDataset::fill(int64_t epoch, int64_t sample, float* out) cons
   const uint64_t seed = options_.seed, e = epoch, s = sample;
   const Random augment({seed, e, s, kAugment});
   Random replacement({seed, e, s, kReplacement});
-  // Ends, since at least half of the images are whole or BrokenImages stops the run.
+  // Terminates: BrokenImages throws once more than half of the images are broken.
   while (!read_sample(sample, augment, out)) sample = replacement.below(size());
   return class_of(sample);
 }

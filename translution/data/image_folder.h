@@ -13,19 +13,20 @@
 
 namespace translution {
 
-/// The images of a folder that could not be read. Safe to use from several threads.
+/// Records the images of a folder that could not be read. Thread-safe.
 class BrokenImages {
  public:
   using Report = std::function<void(const std::string& line)>;
 
-  /// Of `images`, at most the share `most` may be broken: of 25 none for 0.01, and one for 0.04.
-  /// `report`, where there is one, is called once per image, by one thread at a time.
-  BrokenImages(std::string folder, int64_t images, double most, Report report);
+  /// At most floor(images * max_share) images may be broken: of 25 images, none for 0.01 and one
+  /// for 0.04. `report`, if set, is called once per broken image, by one thread at a time.
+  BrokenImages(std::string folder, int64_t images, double max_share, Report report);
 
   bool has(int64_t image) const;
-  /// Notes an image with the line that says why; std::runtime_error where it is one too many.
+  /// Records a broken image and the line that says why. Throws std::runtime_error if there are too
+  /// many.
   void add(int64_t image, const std::string& why);
-  /// The lines so far, in the order in which they came.
+  /// The lines so far, in order of arrival.
   std::vector<std::string> lines() const;
 
  private:
@@ -33,30 +34,30 @@ class BrokenImages {
   const int64_t images_, allowed_;
   const Report report_;
   mutable std::mutex mutex_;
-  std::unordered_set<int64_t> images_noted_;
+  std::unordered_set<int64_t> recorded_;
   std::vector<std::string> lines_;
 };
 
 struct ImageFolderOptions {
   int image_size = 224;
   uint64_t seed = 0;
-  Augment augment = Augment::none;     ///< Augment::full has soft targets
+  Augment augment = Augment::none;     ///< Augment::full gives soft targets
   double max_broken_share = 0.01;      ///< see BrokenImages; up to 0.5
   BrokenImages::Report report_broken;  ///< see BrokenImages
 };
 
-/// Images as ImageNet keeps them: folder/<class>/<any name>.jpg, .jpeg or .png. Classes are
-/// numbered in the order of their names' bytes, samples by class and then by name. Hidden files and
-/// those with other endings are ignored.
+/// Images in ImageNet's layout: folder/<class>/<any name>.jpg, .jpeg or .png. Classes are numbered
+/// by name in byte order, samples by class and then by name. Hidden files and other file extensions
+/// are ignored.
 ///
-/// load() gives float [B,3,size,size], normalised, and the classes: int64 [B], or float [B,classes]
-/// where images are mixed. A sample is a function of
-/// (seed, epoch, sample), a mixture also of the batch's index. An image that cannot be read is
-/// noted in broken(), and its place goes to the first that can be read of the samples drawn from
-/// Random({seed, epoch, sample, 1}), with that one's class.
+/// load() returns float [B,3,size,size], normalised, and the classes: int64 [B], or float
+/// [B,classes] if images are mixed. A sample is a function of (seed, epoch, sample); mixing also
+/// depends on the batch index. An image that cannot be read is recorded in broken() and replaced,
+/// with its class, by another sample: the first readable one of those drawn from
+/// Random({seed, epoch, sample, 1}).
 class ImageFolderDataset : public Dataset {
  public:
-  /// One line with the folder where it is missing or has no classes, or a class has no images.
+  /// Throws std::runtime_error if the folder is missing, has no classes, or a class has no images.
   ImageFolderDataset(const std::string& folder, const ImageFolderOptions& options);
 
   int64_t size() const override { return files_.size(); }
@@ -90,8 +91,8 @@ struct ImageFolders {
   std::unique_ptr<ImageFolderDataset> train, val;
 };
 
-/// root/train as `options` say, and root/val for evaluation at the same size, which is never
-/// augmented; one line that names a class which only one of them has.
+/// Opens root/train with `options`, and root/val at the same size without augmentation. Throws
+/// std::runtime_error if a class exists in only one of them.
 ImageFolders open_image_folders(const std::string& root, ImageFolderOptions options);
 
 }  // namespace translution

@@ -17,7 +17,7 @@ using namespace detail;
 
 namespace {
 
-constexpr uint64_t kDrawDigit = 0xD1617;  // keeps these draws apart from others of the same seed
+constexpr uint64_t kDrawDigit = 0xD1617;  // key of these draws: independent of others of the seed
 
 torch::Tensor to_tensor(IdxArray array) {
   const auto owner = std::make_shared<std::vector<uint8_t>>(std::move(array.values));
@@ -25,12 +25,12 @@ torch::Tensor to_tensor(IdxArray array) {
       owner->data(), array.sizes, [owner](void*) {}, torch::kUInt8);
 }
 
-// The path of the first spelling of the name that exists: "train-images" and "idx3-ubyte".
+// The first existing path among the spellings of e.g. "train-images" and "idx3-ubyte".
 std::string find_file(const std::string& directory, const std::string& what,
                       const std::string& type) {
   for (const char* separator : {"-", "."}) {
-    for (const char* ending : {"", ".gz"}) {
-      const auto path = std::filesystem::path(directory) / join(what, separator, type, ending);
+    for (const char* suffix : {"", ".gz"}) {
+      const auto path = std::filesystem::path(directory) / join(what, separator, type, suffix);
       std::error_code ignored;
       if (std::filesystem::exists(path, ignored)) return path.string();
     }
@@ -48,7 +48,7 @@ std::vector<int64_t> LabelledImages::classes() const {
 }
 
 LabelledImages make_digits(int64_t count, uint64_t seed) {
-  require(count >= 0, "make_digits: expected a number of digits, got ", count);
+  require(count >= 0, "make_digits: expected at least 0 digits, got ", count);
   LabelledImages digits{torch::empty({count, kDigitSide, kDigitSide}, torch::kUInt8),
                         torch::empty({count}, torch::kInt64)};
   uint8_t* pixels = digits.pixels.data_ptr<uint8_t>();
@@ -78,9 +78,9 @@ LabelledImages join_idx(IdxArray images, const std::string& images_name, const I
 }
 
 LabelledImages read_idx(const std::string& directory, IdxPart part) {
-  const std::string begin = part == IdxPart::train ? "train" : "t10k";
-  const auto images = find_file(directory, begin + "-images", "idx3-ubyte");
-  const auto labels = find_file(directory, begin + "-labels", "idx1-ubyte");
+  const std::string prefix = part == IdxPart::train ? "train" : "t10k";
+  const auto images = find_file(directory, prefix + "-images", "idx3-ubyte");
+  const auto labels = find_file(directory, prefix + "-labels", "idx1-ubyte");
   return join_idx(parse_idx(read_file(images), images), images,
                   parse_idx(read_file(labels), labels), labels);
 }

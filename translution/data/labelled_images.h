@@ -10,7 +10,7 @@
 
 namespace translution {
 
-/// Grey images of one size, each with its class.
+/// Grey images of equal size and their classes.
 struct TRANSLUTION_API LabelledImages {
   torch::Tensor pixels;  ///< uint8 [n,rows,cols]
   torch::Tensor labels;  ///< int64 [n]
@@ -19,19 +19,20 @@ struct TRANSLUTION_API LabelledImages {
   std::vector<int64_t> classes() const;  ///< the labels as plain numbers
 };
 
-/// `count` digits of all classes, drawn by the program itself on all threads. Digit i is a function
-/// of (seed, i) alone, so a smaller set is the beginning of a larger one.
+/// Draws `count` digits of all ten classes, on all threads. Digit i depends only on (seed, i), so a
+/// smaller set is a prefix of a larger one.
 TRANSLUTION_API LabelledImages make_digits(int64_t count, uint64_t seed);
 
-/// The halves of a data set kept as IDX files, by the beginning of their names.
+/// The training and test parts of a data set in IDX files, named as the files are.
 enum class IdxPart { train, t10k };
 
-/// Reads a part from `directory`, as MNIST and Fashion-MNIST are kept there:
-/// `train-images-idx3-ubyte` or `train-images.idx3-ubyte`, either also with `.gz`, and the labels
-/// likewise. A missing file: the message says how to get MNIST.
+/// Reads a part of a data set from `directory`, with the file names of MNIST and Fashion-MNIST:
+/// `train-images-idx3-ubyte` or `train-images.idx3-ubyte`, optionally with `.gz`, and
+/// `train-labels-idx1-ubyte` likewise. If a file is missing, the message says how to fetch MNIST.
 TRANSLUTION_API LabelledImages read_idx(const std::string& directory, IdxPart part);
 
-/// Images and labels together: as many of one as of the other, labels 0 to 9.
+/// Combines images and labels. Throws std::runtime_error unless there is one label per image and
+/// every label is 0 to 9.
 TRANSLUTION_API LabelledImages join_idx(IdxArray images, const std::string& images_name,
                                         const IdxArray& labels, const std::string& labels_name);
 

@@ -11,21 +11,21 @@ using namespace detail;
 
 namespace {
 
-constexpr int64_t kMostWorkers = 1024, kMostPrefetch = 1 << 16;
+constexpr int64_t kMaxWorkers = 1024, kMaxPrefetch = 1 << 16;
 
 }  // namespace
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
     : dataset_(std::move(dataset)), order_(dataset_->size(), options.order) {
-  require(0 <= options.workers && options.workers <= kMostWorkers, "loader: expected 0 to ",
-          kMostWorkers, " workers, got ", options.workers);
-  require(1 <= options.prefetch && options.prefetch <= kMostPrefetch, "loader: expected 1 to ",
-          kMostPrefetch, " batches ahead, got ", options.prefetch);
+  require(0 <= options.workers && options.workers <= kMaxWorkers, "loader: expected 0 to ",
+          kMaxWorkers, " workers, got ", options.workers);
+  require(1 <= options.prefetch && options.prefetch <= kMaxPrefetch, "loader: expected 1 to ",
+          kMaxPrefetch, " batches ahead, got ", options.prefetch);
   ring_.resize(options.workers == 0 ? 1 : options.prefetch);
   plan_ahead();
   try {
     for (int64_t i = 0; i < options.workers; ++i) workers_.emplace_back([this] { work(); });
-  } catch (...) {  // no more threads to be had: those that run must end first
+  } catch (...) {  // the system is out of threads: end the ones that run
     join_workers();
     throw;
   }
@@ -64,7 +64,7 @@ void Loader::load_into(Entry& entry) const {
 }
 
 void Loader::work() {
-  const OneThread alone;  // the cores belong to the training step
+  const OneThread one_thread;  // leave the cores to the training step
   std::unique_lock lock(mutex_);
   while (true) {
     work_to_do_.wait(lock, [&] { return stop_ || taken_ < planned_; });

@@ -11,8 +11,8 @@ using namespace detail;
 
 namespace {
 
-// Marsaglia and Tsang's method: a cubed normal number, accepted nearly always. Below 1 the
-// number for shape + 1 is shrunk.
+// Marsaglia and Tsang's method: a cubed normal variate with a high acceptance rate. For shape < 1,
+// the draw for shape + 1 is scaled down.
 double draw_gamma(double shape, Random& random) {
   if (shape < 1) return draw_gamma(shape + 1, random) * std::pow(1 - random.uniform(), 1 / shape);
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
@@ -27,7 +27,7 @@ struct Rectangle {
   int64_t top, left, bottom, right;
 };
 
-// With 1 - lambda of the area, around a middle that may be anywhere.
+// Covers 1 - lambda of the area before clipping; the centre is uniform over the image.
 Rectangle draw_rectangle(int64_t rows, int64_t cols, double lambda, Random& random) {
   const double side = std::sqrt(1 - lambda);
   const int64_t half_rows = rows * side / 2, half_cols = cols * side / 2;
@@ -53,8 +53,8 @@ void cutmix(float* a, float* b, const at::IntArrayRef& sizes, const Rectangle& b
     }
 }
 
-// Plain loops, since this runs in a worker: LibTorch's own would start threads below it.
-// Returns the share that every image keeps of itself.
+// Plain loops: this runs on a worker thread, where LibTorch's operations would start more threads.
+// Returns the weight of each image's own class.
 float mix_images(torch::Tensor& input, Random& random, const MixOptions& options) {
   const auto sizes = input.sizes();
   const int64_t B = sizes[0], values = B > 0 ? input.numel() / B : 0;

@@ -7,7 +7,7 @@
 namespace translution {
 namespace {
 
-// Unsigned numbers in bytes. What lies beyond the end is 0.
+// Reads unsigned numbers from bytes. Numbers beyond the end are 0.
 class ExifNumbers {
  public:
   ExifNumbers(std::string_view bytes, bool little_endian) : bytes_(bytes), little_(little_endian) {}
@@ -28,7 +28,7 @@ class ExifNumbers {
   const bool little_;
 };
 
-// 1 to 8; 0 where there is none.
+// The value of EXIF's orientation tag, 1 to 8; 0 if there is none.
 uint64_t orientation_number(std::string_view tiff) {
   constexpr uint64_t kOrientation = 0x0112, kShort = 3, kEntry = 12;
   const bool little = tiff.substr(0, 2) == "II";
@@ -77,18 +77,18 @@ void Orientation::apply(ImagePart& part) const {
   part.image = std::move(shown);
 }
 
-// EXIF numbers the corner of what is shown in which the first stored pixel lies, and whether the
-// first stored row is a row or a column of it.
+// EXIF's number gives the corner of the displayed image where the first stored pixel is, and
+// whether the first stored row is displayed as a row or as a column.
 Orientation orientation_of(std::string_view exif) {
   constexpr Orientation kOrientations[] = {
       {},                    // 1: top left
       {false, false, true},  // 2: top right
       {false, true, true},   // 3: bottom right
       {false, true, false},  // 4: bottom left
-      {true, false, false},  // 5: as 1, and the first row is the left column
-      {true, true, false},   // 6: the right column
-      {true, true, true},    // 7: the right column, from below
-      {true, false, true}};  // 8: the left column, from below
+      {true, false, false},  // 5: top left; the first row is the left column
+      {true, true, false},   // 6: top right; the right column
+      {true, true, true},    // 7: bottom right; the right column, upwards
+      {true, false, true}};  // 8: bottom left; the left column, upwards
   const uint64_t number = orientation_number(exif);
   return 1 <= number && number <= 8 ? kOrientations[number - 1] : Orientation{};
 }

@@ -6,22 +6,22 @@
 
 namespace translution {
 
-/// How a stored picture becomes the one that is shown. Row and column of a pixel that is shown are
-/// swapped, if `swapped`; then rows and columns count from the other end of the stored picture.
+/// Maps a stored image to the displayed one. To find a displayed pixel in the stored image, swap
+/// its row and column if `swapped`, then count rows from the bottom if `from_bottom` and columns
+/// from the right if `from_right`.
 struct Orientation {
   bool swapped = false, from_bottom = false, from_right = false;
 
   bool as_stored() const { return !swapped && !from_bottom && !from_right; }
-  /// The size that is shown of one that is stored, or the other way round.
+  /// The displayed size for a stored size, or the reverse.
   ImageSize size(const ImageSize& other) const;
-  /// The box in the stored picture, which has the size `stored`, of one in what is shown.
+  /// The box in the stored image, of size `stored`, for a box in the displayed image.
   Box stored_box(const Box& shown, const ImageSize& stored) const;
-  /// From a part of the stored picture to that of the one shown.
+  /// Converts a part of the stored image to a part of the displayed one.
   void apply(ImagePart& part) const;
 };
 
-/// What EXIF, a TIFF structure, says about how the camera was held. As stored where it says
-/// nothing, or nothing that can be understood.
+/// The orientation in an EXIF (TIFF) structure; the identity if there is none or it is invalid.
 Orientation orientation_of(std::string_view exif);
 
 }  // namespace translution

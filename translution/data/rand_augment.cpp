@@ -15,10 +15,11 @@ using Table = std::array<uint8_t, 256>;
 using Histogram = std::array<int64_t, 256>;
 
 const cv::Scalar kMeanColour(124, 116, 104);
-// Of more pixels OpenCV warps parts in threads of its own; ours are those of the loader.
+// With more pixels than this, OpenCV's warp starts its own threads; parallelism is the loader's
+// job.
 constexpr int kSerialPixels = 1 << 16;
 
-// The same memory, as OpenCV sees it.
+// An OpenCV header for the same memory.
 cv::Mat view(RgbImage& image) { return {image.rows, image.cols, CV_8UC3, image.pixels.data()}; }
 
 uint8_t to_byte(double value) { return std::lround(std::clamp(value, 0.0, 255.0)); }
@@ -35,7 +36,7 @@ void look_up(RgbImage& image, const std::array<Table, 3>& tables) {
     for (size_t c = 0; c < 3; ++c) image.pixels[i + c] = tables[c][image.pixels[i + c]];
 }
 
-// For what is done to every value alike, and is simple enough for the compiler's vectors.
+// Applies a function that the compiler can vectorise to every value.
 template <typename F>
 void map_values(RgbImage& image, F f) {
   for (uint8_t& value : image.pixels) value = f(value);
@@ -56,8 +57,8 @@ Table stretched(const Histogram& counts) {
   return make_table([=](int i) { return (i - low) * 255.0 / (high - low); });
 }
 
-// Brightness i becomes the share of pixels below it; the brightest present is not counted, so that
-// it becomes 255 and the darkest 0.
+// Maps brightness i to the share of pixels below it. The total excludes pixels of the highest
+// brightness, so that these map to 255 and the darkest to 0.
 Table equalized(const Histogram& counts) {
   int64_t total = 0, last = 0;
   for (const int64_t count : counts) {
@@ -75,7 +76,7 @@ void tabulate(RgbImage& image, Table (*make)(const Histogram&)) {
   look_up(image, {make(counts[0]), make(counts[1]), make(counts[2])});
 }
 
-// By whole pixels, so that nothing is blurred.
+// Moves by an integer number of pixels, without blurring.
 void translate(RgbImage& image, int right, int down) {
   const cv::Rect all(0, 0, image.cols, image.rows);
   const cv::Rect to = (all + cv::Point(right, down)) & all;
@@ -86,7 +87,7 @@ void translate(RgbImage& image, int right, int down) {
   image = std::move(moved);
 }
 
-// `forward` maps a place (x, y) of the picture to its new place, both from the middle.
+// `forward` maps a point (x, y) of the image to its new position, both relative to the centre.
 void warp(RgbImage& image, const cv::Matx22d& forward) {
   const double x = (image.cols - 1) / 2.0, y = (image.rows - 1) / 2.0;
   cv::Matx23d affine(forward(0, 0), forward(0, 1), x - forward(0, 0) * x - forward(0, 1) * y,  //
@@ -107,7 +108,7 @@ void rotate(RgbImage& image, double level) {
   warp(image, {c, s, -s, c});  // y points down
 }
 
-// In 1/65536, so that the picture is the same on every machine.
+// Fixed-point arithmetic in units of 1/65536, so the result is the same on every machine.
 TRANSLUTION_WIDE
 void blend_with_grey(uint8_t* rgb, size_t values, int strength) {
   for (size_t i = 0; i < values; i += 3) {
@@ -131,7 +132,7 @@ void change_colour(RgbImage& image, double factor) {
   blend_with_grey(image.pixels.data(), image.pixels.size(), std::lround(factor * 65536));
 }
 
-// Towards or away from one value: black for brightness, the mean grey for contrast.
+// Scales the distance from `middle`: black for brightness, the mean grey for contrast.
 void change_range(RgbImage& image, int middle, double factor) {
   scale_around(image.pixels.data(), image.pixels.size(), middle, std::lround(factor * 65536));
 }
@@ -209,11 +210,11 @@ void apply_op(RgbImage& image, AugmentOp op, double level) {
 void rand_augment(RgbImage& image, const RandAugmentOptions& options, Random& random) {
   for (int i = 0; i < options.operations; ++i) {
     const auto op = static_cast<AugmentOp>(random.below(kAugmentOps));
-    const bool done = random.chance(0.5);
+    const bool applied = random.chance(0.5);
     const double magnitude = options.magnitude + options.deviation * random.normal();
     const double strength = std::clamp(magnitude / 10, 0.0, 1.0);
     const double level = random.chance(0.5) ? strength : -strength;
-    if (done) apply_op(image, op, level);
+    if (applied) apply_op(image, op, level);
   }
 }
 

@@ -13,8 +13,8 @@ using namespace detail;
 
 namespace {
 
-// What each pixel of the result takes from the source along one axis: `count` neighbours from
-// `first[i]` on, with weights that sum to 1. The same count everywhere, padded with zero weights.
+// The filter along one axis: output pixel i is a weighted sum of `count` source pixels starting at
+// first[i]. Weights sum to 1; unused taps have weight zero.
 struct Taps {
   int count = 0;
   std::vector<int> first;
@@ -69,11 +69,11 @@ void mix_rows(const uint8_t* rows, size_t stride, const float* weights, int coun
   for (int x = 0; x < values; ++x) out[x] += weights[k] * a[x];
 }
 
-// Three channels in a vector of four: the fourth value is the next pixel's red, and is written
-// over.
+// Three channels in a vector of four. The fourth value is the next pixel's red; the next store
+// overwrites it.
 using Pixel = float __attribute__((vector_size(16)));
 
-// kCount is the number of taps, or 0 where that is only known at run time.
+// kCount is the number of taps, or 0 if it is only known at run time.
 template <int kCount>
 inline __attribute__((always_inline)) void mix_columns_by(const float* row, int left,
                                                           const Taps& taps, float* out) {
@@ -93,10 +93,10 @@ inline __attribute__((always_inline)) void mix_columns_by(const float* row, int 
   }
 }
 
-// `row` begins at pixel `left` of the source; it and `out` have one more value than their pixels.
+// `row` begins at pixel `left` of the source. `row` and `out` need one extra value at the end.
 TRANSLUTION_WIDE
 void mix_columns(const float* row, int left, const Taps& taps, float* out) {
-  switch (taps.count) {  // a loop of constant length takes half the time
+  switch (taps.count) {  // a loop with a constant trip count takes half the time
     case 2:
       return mix_columns_by<2>(row, left, taps, out);
     case 3:
@@ -146,9 +146,10 @@ RgbImage resample(const ImagePart& part, const Box& box, int rows, int cols, boo
   return resample_at(part.image, part.whole, part.top, part.left, box, rows, cols, mirrored);
 }
 
-// With a step of s >= 1 pixels, 2s + 1 taps at most begin up to s/2 + 1/2 before the box and end up
-// to s/2 + 3/2 behind it; at an edge of the image all may be moved by as much as they stick out.
-// Together that is s + 2; and 3 with two taps where s < 1.
+// With a step of s >= 1 pixels there are at most 2s + 1 taps. They begin up to s/2 + 1/2 before the
+// box and end up to s/2 + 3/2 after it; at an edge of the image they are shifted inwards by their
+// overhang. The sum is s + 2. With s < 1 there are two taps, and the sum is 3. The margin of
+// 3 * max(s, 1) covers both.
 Box box_read(const Box& box, int rows, int cols) {
   const double down = 3 * std::max(1.0, box.rows / rows);
   const double across = 3 * std::max(1.0, box.cols / cols);

@@ -4,18 +4,19 @@
 
 namespace translution {
 
-/// `box` of the image at another size, bilinear with antialias: each pixel is the mean of the image
-/// around its place, weighted by a triangle that reaches one pixel of the result to each side (or
-/// one of the image, where it is enlarged). `mirrored` swaps left and right.
-/// The box lies within the image.
+/// Resizes `box` of the image to rows x cols, bilinear with antialiasing: each pixel is a weighted
+/// mean of the image around its position. The weights form a triangle that reaches one output pixel
+/// to each side (one input pixel when enlarging). `mirrored` swaps left and right. The box must lie
+/// within the image.
 RgbImage resample(const RgbImage& image, const Box& box, int rows, int cols, bool mirrored = false);
 
-/// The same from a part of an image; the box is in pixels of the whole. The part has what
-/// `box_read` says.
+/// The same from a part of an image. The box is in pixels of the whole image; the part must cover
+/// box_read(box, rows, cols).
 RgbImage resample(const ImagePart& part, const Box& box, int rows, int cols, bool mirrored = false);
 
-/// The box and what may be read around it, which may lie beyond the image. Also holds for the image
-/// at a smaller scale, as long as the box has `rows` and `cols` there.
+/// The box extended by all pixels that resample may read; it may extend beyond the image. Also
+/// valid for the image at a smaller scale, as long as the box has at least rows x cols pixels
+/// there.
 Box box_read(const Box& box, int rows, int cols);
 
 }  // namespace translution

@@ -17,30 +17,30 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kMetaFile = "/meta.json";
-constexpr int64_t kMostMetaBytes = 1 << 16;
-constexpr int64_t kMostTokens = 65536;  // what 16 bits can tell apart
+constexpr int64_t kMaxMetaBytes = 1 << 16;
+constexpr int64_t kMaxTokens = 65536;  // distinct values of 16 bits
 
-// Short enough for a message. Lists and objects are only named: one within the other a thousand
-// times would take as many calls to print.
+// The value at a key, short enough for a message. Prints only the type of arrays and objects, since
+// printing deeply nested ones takes one recursive call per level.
 std::string shown(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end()) return "nothing";
   return found->is_structured() ? found->type_name() : found->dump(-1, ' ', true).substr(0, 40);
 }
 
-// The number at a key, which has to be a whole one within the limits.
+// The integer at a key; throws unless it is from `least` to `most`.
 int64_t number_at(const Json& object, const char* key, int64_t least, int64_t most,
                   const std::string& path) {
   const auto found = object.find(key);
-  const bool whole = found != object.end() && found->is_number_unsigned();
-  const uint64_t value = whole ? found->get<uint64_t>() : 0;
-  ensure(whole && value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most),
+  const bool integer = found != object.end() && found->is_number_unsigned();
+  const uint64_t value = integer ? found->get<uint64_t>() : 0;
+  ensure(integer && value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most),
          path, ": expected '", key, "' as a whole number from ", least, " to ", most, ", got ",
          shown(object, key));
   return static_cast<int64_t>(value);
 }
 
-// Two bytes for each token, the lower one first.
+// Two bytes per token, little-endian.
 std::string packed(const std::vector<int32_t>& tokens) {
   std::string bytes;
   bytes.reserve(2 * tokens.size());
@@ -61,10 +61,11 @@ std::string TokenMeta::summary() const {
 }
 
 TokenMeta parse_token_meta(std::string_view json, const std::string& path) {
-  ensure(json.size() <= kMostMetaBytes, path, ": has ", json.size(), " bytes, expected at most ",
-         kMostMetaBytes);
+  ensure(json.size() <= kMaxMetaBytes, path, ": has ", json.size(), " bytes, expected at most ",
+         kMaxMetaBytes);
   const Json object = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
-  ensure(object.is_object(), path, ": is no JSON object; `translution data text` makes it anew");
+  ensure(object.is_object(), path,
+         ": is not a JSON object; write it again with `translution data text`");
   TokenMeta meta;
   const auto tokenizer = object.find("tokenizer");
   ensure(tokenizer != object.end() && (*tokenizer == "bytes" || *tokenizer == "gpt2"), path,
@@ -72,28 +73,27 @@ TokenMeta parse_token_meta(std::string_view json, const std::string& path) {
   meta.tokenizer = *tokenizer;
   const int64_t bytes = Tokenizer::bytes().vocabulary();
   meta.vocabulary =
-      number_at(object, "vocabulary", bytes, meta.tokenizer == "bytes" ? bytes : kMostTokens, path);
-  constexpr int64_t kMost = int64_t{1} << 62;
-  meta.train = number_at(object, "train_tokens", 0, kMost, path);
-  meta.val = number_at(object, "val_tokens", 0, kMost, path);
+      number_at(object, "vocabulary", bytes, meta.tokenizer == "bytes" ? bytes : kMaxTokens, path);
+  constexpr int64_t kMax = int64_t{1} << 62;
+  meta.train = number_at(object, "train_tokens", 0, kMax, path);
+  meta.val = number_at(object, "val_tokens", 0, kMax, path);
   return meta;
 }
 
 TokenMeta read_token_meta(const std::string& directory) {
   const std::string path = directory + kMetaFile;
   if (!std::filesystem::exists(path)) return {};
-  return parse_token_meta(read_file(path, kMostMetaBytes), path);
+  return parse_token_meta(read_file(path, kMaxMetaBytes), path);
 }
 
 Tokenizer read_tokenizer(const std::string& directory) {
   ensure(std::filesystem::is_directory(directory), directory,
-         ": no such directory; name the one with the tokens: --data tokens:DIR");
+         ": no such directory; expected the one with the tokens: --data tokens:DIR");
   const TokenMeta meta = read_token_meta(directory);
   if (meta.tokenizer == "bytes") return Tokenizer::bytes();
   const Tokenizer tokenizer = Tokenizer::gpt2(directory);
   ensure(tokenizer.vocabulary() == meta.vocabulary, directory, "/", Tokenizer::kEncoderFile,
-         ": has ", tokenizer.vocabulary(), " tokens, but the tokens beside it were made with ",
-         meta.vocabulary);
+         ": has ", tokenizer.vocabulary(), " tokens, but meta.json says ", meta.vocabulary);
   return tokenizer;
 }
 
@@ -118,12 +118,12 @@ void write_token_directory(const std::string& directory, const Tokenizer& tokeni
 TokenView::TokenView(std::string_view bytes, std::string path, int64_t vocabulary)
     : bytes_(bytes), path_(std::move(path)), vocabulary_(vocabulary) {
   ensure(bytes.size() % 2 == 0, path_, ": has ", bytes.size(),
-         " bytes, expected two for each token; is it cut off?");
+         " bytes, expected two per token; is it truncated?");
 }
 
 void TokenView::copy(int64_t first, int64_t count, int64_t* out) const {
   require(first >= 0 && count >= 0 && first <= size() && count <= size() - first, path_,
-          ": expected ", count, " tokens from ", first, " on, there are ", size());
+          ": expected ", count, " tokens starting at ", first, ", the file has ", size());
   const auto* bytes = reinterpret_cast<const unsigned char*>(bytes_.data()) + 2 * first;
   for (int64_t i = 0; i < count; ++i) {
     out[i] = bytes[2 * i] | bytes[2 * i + 1] << 8;

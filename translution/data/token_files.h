@@ -11,43 +11,44 @@
 
 namespace translution {
 
-/// A directory of tokens is nanoGPT's: `train.bin` and `val.bin`, 16 bits for each token, the lower
-/// byte first. Ours also have `meta.json`, and the files of the tokenizer if it has any, so that
-/// they are complete in themselves.
+/// Metadata of a token directory. The layout is nanoGPT's: `train.bin` and `val.bin`, 16 bits per
+/// token, little-endian. Directories that we write also have `meta.json` and the tokenizer's files,
+/// if it has any.
 struct TRANSLUTION_API TokenMeta {
   std::string tokenizer = "gpt2";
   int64_t vocabulary = 50257;
-  /// Tokens in the two files; absent where there is no meta.json, and the above is assumed.
+  /// Tokens in the two files; absent without meta.json, when the defaults above are assumed.
   std::optional<int64_t> train, val;
 
   bool assumed() const { return !train; }
-  /// "gpt2, 50257 tokens", and whether that is assumed.
+  /// "gpt2, 50257 tokens", with a note if that is assumed.
   std::string summary() const;
 };
 
-/// Errors begin with the path.
+/// Throws std::runtime_error with a message that begins with the path.
 TRANSLUTION_API TokenMeta parse_token_meta(std::string_view json, const std::string& path);
-/// What meta.json of the directory says; where there is none, what nanoGPT's directories have.
+/// Reads meta.json of the directory; without it, returns the defaults (nanoGPT's).
 TRANSLUTION_API TokenMeta read_token_meta(const std::string& directory);
-/// The tokenizer that made the tokens.
+/// The tokenizer that produced the tokens.
 TRANSLUTION_API Tokenizer read_tokenizer(const std::string& directory);
 
-/// Makes the directory where it is missing and writes train.bin, val.bin and meta.json; also copies
-/// the tokenizer's files from `bpe`, for gpt2. Each file is whole or the old one.
+/// Writes train.bin, val.bin and meta.json, and creates the directory if it is missing. For gpt2,
+/// also copies the tokenizer's files from directory `bpe`. Each file is replaced atomically.
 TRANSLUTION_API void write_token_directory(const std::string& directory, const Tokenizer& tokenizer,
                                            const std::string& bpe,
                                            const std::vector<int32_t>& train,
                                            const std::vector<int32_t>& val);
 
-/// The bytes of a token file, seen as tokens; checks them when they are read.
+/// A view of a token file's bytes as tokens. copy() checks every token that it reads.
 class TRANSLUTION_API TokenView {
  public:
-  /// `path` is for messages; the bytes have to stay.
+  /// `path` is for messages; `bytes` must outlive the view.
   TokenView(std::string_view bytes, std::string path, int64_t vocabulary);
 
   int64_t size() const { return static_cast<int64_t>(bytes_.size() / 2); }
   const std::string& path() const { return path_; }
-  /// Writes tokens first to first + count - 1.
+  /// Copies tokens first to first + count - 1 to `out`. Throws std::runtime_error for a token
+  /// outside the vocabulary.
   void copy(int64_t first, int64_t count, int64_t* out) const;
 
  private:

@@ -15,15 +15,15 @@ using namespace detail;
 namespace {
 
 constexpr int64_t kBytes = 256;
-constexpr int64_t kMostFileBytes = 8 << 20;  // GPT-2's files have 1.0 and 0.5 MB
+constexpr int64_t kMaxFileBytes = 8 << 20;  // GPT-2's files have 1.0 and 0.5 MB
 
-// Remembers for recent words where in the output their tokens stand; a new word takes the place of
-// an old one with the same hash. English text is twice as fast for it.
+// Caches the position of recent words' tokens in the output. A new word replaces an old one with
+// the same hash. This doubles the speed for English text.
 class WordCache {
  public:
   explicit WordCache(size_t text_bytes) {
     size_t size = 16;
-    while (size < kMostEntries && size < text_bytes) size *= 2;
+    while (size < kMaxEntries && size < text_bytes) size *= 2;
     entries_.resize(size);
   }
 
@@ -37,7 +37,7 @@ class WordCache {
   }
 
  private:
-  static constexpr size_t kMostEntries = 1 << 16;  // 2 MB
+  static constexpr size_t kMaxEntries = 1 << 16;  // 2 MB
 
   std::vector<Entry> entries_;
 };
@@ -45,7 +45,7 @@ class WordCache {
 }  // namespace
 
 struct Tokenizer::Bpe {
-  explicit Bpe(BpeVocabulary all) : vocabulary(std::move(all)) {}
+  explicit Bpe(BpeVocabulary v) : vocabulary(std::move(v)) {}
 
   std::vector<int32_t> encode(std::string_view text) const;
 
@@ -82,10 +82,10 @@ Tokenizer Tokenizer::gpt2(const std::string& directory) {
   const std::string encoder = directory + "/" + kEncoderFile;
   const std::string merges = directory + "/" + kMergesFile;
   for (const auto& path : {encoder, merges})
-    ensure(std::filesystem::exists(path), path, ": not found; scripts/fetch-gpt2-bpe ", directory,
-           " gets it");
-  return gpt2(parse_bpe_vocabulary(read_file(encoder, kMostFileBytes),
-                                   read_file(merges, kMostFileBytes), encoder, merges));
+    ensure(std::filesystem::exists(path), path,
+           ": not found; fetch it with scripts/fetch-gpt2-bpe ", directory);
+  return gpt2(parse_bpe_vocabulary(read_file(encoder, kMaxFileBytes),
+                                   read_file(merges, kMaxFileBytes), encoder, merges));
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {

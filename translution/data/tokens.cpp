@@ -17,17 +17,17 @@ constexpr size_t kBuiltInValShare = 10;  // a tenth of the built-in text is for 
 
 std::string path_of(const std::string& directory, TokenSplit split) {
   const std::string path = directory + (split == TokenSplit::train ? "/train.bin" : "/val.bin");
-  ensure(std::filesystem::exists(path), path, ": not found; `translution data text FILE --out ",
-         directory, "` makes it");
+  ensure(std::filesystem::exists(path), path,
+         ": not found; write it with `translution data text FILE --out ", directory, "`");
   return path;
 }
 
 void check_size(const TokenView& tokens, std::optional<int64_t> expected, int64_t length) {
   ensure(tokens.size() == expected.value_or(tokens.size()), tokens.path(), ": has ", tokens.size(),
          " tokens, but meta.json says ", expected.value_or(0),
-         "; `translution data text` makes both anew");
+         "; write both again with `translution data text`");
   ensure(tokens.size() > length, tokens.path(), ": has ", tokens.size(),
-         " tokens, expected more than the ", length, " of a window");
+         " tokens, expected more than the window length of ", length);
 }
 
 }  // namespace
@@ -44,7 +44,8 @@ TokenDataset::TokenDataset(const Text& text, const TokenWindows& windows)
       meta_(text.meta),
       owner_(text.owner),
       tokens_(text.bytes, text.path, meta_.vocabulary) {
-  require(windows.length >= 1, "tokens: expected windows of 1 or more, got ", windows.length);
+  require(windows.length >= 1, "tokens: expected a window length of at least 1, got ",
+          windows.length);
   check_size(tokens_, text.expected, windows.length);
   size_ = (tokens_.size() - 1) / windows.length;
   if (windows.shifted && size_ > 1) --size_;
@@ -56,9 +57,9 @@ TokenDataset::TokenDataset(const std::string& directory, TokenSplit split,
 
 std::shared_ptr<const TokenDataset> TokenDataset::built_in(TokenSplit split,
                                                            const TokenWindows& windows) {
-  const std::string_view whole = embedded_op;
-  const size_t point = whole.size() - whole.size() / kBuiltInValShare;
-  const auto part = split == TokenSplit::train ? whole.substr(0, point) : whole.substr(point);
+  const std::string_view text = embedded_op;
+  const size_t boundary = text.size() - text.size() / kBuiltInValShare;
+  const auto part = split == TokenSplit::train ? text.substr(0, boundary) : text.substr(boundary);
   const auto bytes = std::make_shared<std::string>();
   for (const char letter : part) *bytes += {letter, '\0'};
   TokenMeta meta;

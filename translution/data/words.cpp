@@ -14,11 +14,11 @@ using namespace detail;
 
 namespace {
 
-// JavaScript's \s: that of PCRE2 has U+0085 and U+180E, and has not U+FEFF.
+// JavaScript's \s. PCRE2's \s includes U+0085 and U+180E and lacks U+FEFF.
 constexpr const char* kSpaces =
     R"(\t-\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff})";
 
-// What Unicode 15 to 17 added to \p{L} and \p{N} of Unicode 14.
+// Additions of Unicode 15 to 17 to \p{L} and \p{N} of Unicode 14.
 constexpr const char* kNewLetters =
     R"(\x{88f}\x{c5c}\x{cdc}\x{1c89}-\x{1c8a}\x{a7cb}-\x{a7cf}\x{a7d2}\x{a7d4}\x{a7da}-\x{a7dc})"
     R"(\x{a7f1}\x{105c0}-\x{105f3}\x{10940}-\x{10959}\x{10d4a}-\x{10d65}\x{10d6f}-\x{10d85})"
@@ -36,8 +36,8 @@ constexpr const char* kNewNumbers =
     R"(\x{11f50}-\x{11f59}\x{16130}-\x{16139}\x{16d70}-\x{16d79}\x{16ff4}-\x{16ff6})"
     R"(\x{1ccf0}-\x{1ccf9}\x{1d2c0}-\x{1d2d3}\x{1e4f0}-\x{1e4f9}\x{1e5f1}-\x{1e5fa})";
 
-// The first alternative for letters says nothing new, but words of plain letters are most of all,
-// and without a look at Unicode's tables they take 2/3 of the time.
+// The alternative for A-Z is redundant but faster: most words are ASCII letters, and without a
+// lookup in Unicode's tables they take 2/3 of the time.
 std::string pattern_text() {
   const std::string spaces = kSpaces;
   const std::string letters = std::string(R"(\p{L})") + kNewLetters;
@@ -50,7 +50,7 @@ std::string pattern_text() {
 
 bool is_tail(unsigned char byte) { return byte >> 6 == 2; }
 
-// Bytes of the one character at the start, which is not ASCII; 0 where it is malformed.
+// Bytes of the first character, which is not ASCII; 0 if it is malformed.
 size_t character_size(const unsigned char* text, size_t left) {
   const unsigned char first = text[0];
   const size_t size = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
@@ -92,8 +92,8 @@ struct WordSplitter::Pattern {
     PCRE2_SIZE where = 0;
     code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
                          PCRE2_UTF | PCRE2_ANCHORED, &error, &where, nullptr);
-    ensure(code != nullptr, "PCRE2 refuses the pattern of words with error ", error, " at ", where);
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where it cannot, matching is only slower
+    ensure(code != nullptr, "PCRE2 cannot compile the word pattern: error ", error, " at ", where);
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without JIT, matching is only slower
   }
   ~Pattern() { pcre2_code_free(code); }
 
@@ -108,7 +108,7 @@ WordSplitter::~WordSplitter() = default;
 
 struct WordSplitter::Cursor::Match {
   Match() : data(pcre2_match_data_create(1, nullptr)) {
-    ensure(data != nullptr, "PCRE2 has no memory for a match");
+    ensure(data != nullptr, "PCRE2 cannot allocate memory for a match");
   }
   ~Match() { pcre2_match_data_free(data); }
 
@@ -135,7 +135,7 @@ bool WordSplitter::Cursor::next() {
 size_t WordSplitter::Cursor::end_of_word() const {
   const int result = pcre2_match(pattern_.code, reinterpret_cast<PCRE2_SPTR>(text_.data()), valid_,
                                  at_, PCRE2_NO_UTF_CHECK, match_->data, nullptr);
-  ensure(result > 0, "PCRE2 fails with error ", result, " at byte ", at_, " of the text");
+  ensure(result > 0, "PCRE2 failed with error ", result, " at byte ", at_, " of the text");
   return pcre2_get_ovector_pointer(match_->data)[1];
 }
 

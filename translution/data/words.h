@@ -5,18 +5,18 @@
 
 namespace translution {
 
-/// Cuts text into the words within which GPT-2 merges bytes:
+/// Splits text into words; GPT-2 merges bytes only within a word:
 ///   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-/// with JavaScript's \s (U+FEFF is a space; U+0085 and U+180E are none) and the letters and numbers
-/// of Unicode 17, also where PCRE2 only knows those of Unicode 14.
-/// A byte that is not part of well-formed UTF-8 is a word of its own, and the text ends before it
-/// and starts anew behind it. Many threads may use one splitter.
+/// with JavaScript's \s (U+FEFF is a space; U+0085 and U+180E are not) and the letters and numbers
+/// of Unicode 17, even if PCRE2 only supports Unicode 14.
+/// A byte that is not part of well-formed UTF-8 is a word of its own; the text before and after it
+/// is split separately. Thread-safe.
 class WordSplitter {
  public:
   WordSplitter();
   ~WordSplitter();
 
-  /// Calls use(std::string_view) for each word; the words together are the text.
+  /// Calls use(std::string_view) for each word, in order. The concatenated words are the text.
   template <typename Use>
   void split(std::string_view text, Use use) const {
     for (Cursor cursor(*this, text); cursor.next();) use(cursor.word());
@@ -25,7 +25,7 @@ class WordSplitter {
  private:
   struct Pattern;
 
-  // Walks over one text.
+  // Iterates over the words of one text.
   class Cursor {
    public:
     Cursor(const WordSplitter& splitter, std::string_view text);
@@ -46,7 +46,7 @@ class WordSplitter {
   std::unique_ptr<Pattern> pattern_;
 };
 
-/// How many bytes at the start are well-formed UTF-8.
+/// The number of leading bytes that are well-formed UTF-8.
 size_t well_formed(std::string_view text);
 
 }  // namespace translution

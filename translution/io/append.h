@@ -5,8 +5,8 @@
 
 namespace translution {
 
-/// A file that is only added to. What was written outlives the process, what was synced also a
-/// power cut. Every failure is one line with the path and the reason.
+/// A file opened for appending. Written bytes survive a crash of the process; synced bytes also
+/// survive a power loss. Throws std::runtime_error with the path and the reason.
 class AppendFile {
  public:
   explicit AppendFile(std::string path);

@@ -14,21 +14,21 @@ using namespace detail;
 
 namespace {
 
-constexpr int kMostLinks = 40;  // as many as Linux follows
+constexpr int kMaxLinks = 40;  // Linux's limit
 
-// The file that a path leads to; it need not exist.
-std::string behind_links(const std::string& path) {
+// The path with symbolic links resolved; the file need not exist.
+std::string resolve_links(const std::string& path) {
   namespace fs = std::filesystem;
   fs::path target = path;
   std::error_code error;
   for (int links = 0; fs::is_symlink(fs::symlink_status(target, error)); ++links) {
-    ensure(links < kMostLinks, path, ": leads through more than ", kMostLinks, " symbolic links");
+    ensure(links < kMaxLinks, path, ": has more than ", kMaxLinks, " symbolic links to follow");
     target = target.parent_path() / fs::read_symlink(target);
   }
   return target.string();
 }
 
-// With the slash, so that a name can be put behind it.
+// Includes the trailing slash.
 std::string directory_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
@@ -36,7 +36,7 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
-// Adds to a failure that what was there before is still there.
+// Adds to an error that the previous file is untouched.
 template <typename Step>
 void AtomicFile::guard(const Step& step) const {
   try {
@@ -50,21 +50,21 @@ void AtomicFile::guard(const Step& step) const {
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   require(!path_.empty(), "expected the path of a file, got ''");
   require(path_.back() != '/', path_, ": expected the path of a file");
-  struct stat there {};
-  const bool exists = stat(path_.c_str(), &there) == 0;
-  ensure(!exists || !S_ISDIR(there.st_mode), path_, ": is a directory; name a file in it");
-  if (exists && !S_ISREG(there.st_mode)) {
+  struct stat status {};
+  const bool exists = stat(path_.c_str(), &status) == 0;
+  ensure(!exists || !S_ISDIR(status.st_mode), path_, ": is a directory; name a file in it");
+  if (exists && !S_ISREG(status.st_mode)) {
     fd_ = disk::open_existing(path_);
     return;
   }
-  target_ = behind_links(path_);
+  target_ = resolve_links(path_);
   guard([&] {
-    while (fd_ < 0) {  // a file of that name was left by a killed process with the same id
+    while (fd_ < 0) {  // the name may exist: a killed process had the same id
       temporary_ = directory_of(target_) + disk::temporary_name();
       fd_ = disk::create(temporary_, path_);
     }
   });
-  if (exists) disk::set_mode(fd_, there.st_mode);
+  if (exists) disk::set_mode(fd_, status.st_mode);
 }
 
 AtomicFile::~AtomicFile() {
@@ -73,7 +73,7 @@ AtomicFile::~AtomicFile() {
   if (is_direct()) return;
   try {
     disk::remove(temporary_);
-  } catch (const std::exception&) {  // what failed before has been reported
+  } catch (const std::exception&) {  // a destructor must not throw
   }
 }
 

@@ -7,11 +7,11 @@
 
 namespace translution {
 
-/// A file that is never half-written: the bytes go to another file in the same directory, which
-/// takes the place of `path` in `commit`, when they are on the disk. Without `commit` nothing
-/// remains. Symbolic links are followed, and a file that is replaced keeps its mode. A device, pipe
-/// or socket is never replaced: the bytes are written to it as they come. An error is one line with
-/// the path, the reason and what to do.
+/// Replaces a file atomically: bytes go to a temporary file in the same directory; commit() syncs
+/// it to disk and renames it to `path`. Without commit() the destructor removes it. Follows
+/// symbolic links and preserves the mode of the replaced file. A device, pipe or socket is not
+/// replaced: bytes are written to it directly. Throws std::runtime_error with the path, the reason
+/// and what to do.
 class TRANSLUTION_API AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -20,16 +20,16 @@ class TRANSLUTION_API AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::string_view bytes);
-  /// After it the file is at its place even if the machine loses power.
+  /// When it returns, the new file survives a power loss.
   void commit();
 
  private:
   template <typename Step>
   void guard(const Step& step) const;
-  bool is_direct() const { return temporary_.empty(); }  // no regular file: nothing to replace
+  bool is_direct() const { return temporary_.empty(); }  // a device, pipe or socket
 
   const std::string path_;
-  std::string target_, temporary_;  // the file behind the links; what will replace it
+  std::string target_, temporary_;  // path_ with links resolved; the file that replaces it
   int fd_ = -1;
 };
 

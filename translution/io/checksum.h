@@ -9,7 +9,7 @@ struct XXH3_state_s;
 
 namespace translution {
 
-/// XXH3 of 128 bits over bytes that come in pieces. Finds damage; it is no signature.
+/// Incremental 128-bit XXH3 hash. Detects damage; not cryptographic.
 class TRANSLUTION_API Checksum {
  public:
   static constexpr size_t kDigits = 32;
@@ -20,7 +20,7 @@ class TRANSLUTION_API Checksum {
   Checksum& operator=(const Checksum&) = delete;
 
   void add(std::string_view bytes);
-  std::string hex() const;  ///< 32 digits, 0 to f
+  std::string hex() const;  ///< 32 lower-case hexadecimal digits
 
  private:
   XXH3_state_s* state_;

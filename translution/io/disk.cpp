@@ -26,9 +26,9 @@ const char* advice(int error) {
     case EACCES:
     case EPERM:
     case EROFS:
-      return "; choose a place that you may write to";
+      return "; choose a path with write permission";
     case ENOENT:
-      return "; make the directory first";
+      return "; create the directory first";
     case EIO:
       return "; check the disk";
     default:
@@ -42,9 +42,9 @@ void check(bool done, const std::string& path, const char* what) {
   throw std::runtime_error(join(path, ": cannot be ", what, ": ", strerror(error), advice(error)));
 }
 
-// The result of the call, repeated while signals interrupt it.
+// Repeats the call while signals interrupt it; returns its result.
 template <typename Call>
-auto attempt(const Call& call) {
+auto retry(const Call& call) {
   for (;;) {
     const auto result = call();
     if (result >= 0 || errno != EINTR) return result;
@@ -55,13 +55,13 @@ auto attempt(const Call& call) {
 
 int create(const std::string& path, const std::string& shown) {
   const int fd =
-      attempt([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+      retry([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
   check(fd >= 0 || errno == EEXIST, shown, "written");
   return fd;
 }
 
 int open_existing(const std::string& path) {
-  const int fd = attempt([&] { return open(path.c_str(), O_WRONLY | O_CLOEXEC); });
+  const int fd = retry([&] { return open(path.c_str(), O_WRONLY | O_CLOEXEC); });
   check(fd >= 0, path, "written");
   return fd;
 }
@@ -72,28 +72,28 @@ void set_mode(int fd, mode_t mode) {
 
 void write(int fd, std::string_view bytes, const std::string& shown) {
   while (!bytes.empty()) {
-    const ssize_t count = attempt([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    const ssize_t count = retry([&] { return ::write(fd, bytes.data(), bytes.size()); });
     check(count >= 0, shown, "written");
     bytes.remove_prefix(count);
   }
 }
 
 void sync(int fd, const std::string& shown) {
-  check(attempt([&] { return fsync(fd); }) == 0, shown, "brought to the disk");
+  check(retry([&] { return fsync(fd); }) == 0, shown, "synced to disk");
 }
 
 void sync_directory(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   check(fd >= 0, path, "opened");
-  const bool done = attempt([&] { return fsync(fd); }) == 0;
+  const bool done = retry([&] { return fsync(fd); }) == 0;
   const int error = errno;
   close(fd);
   errno = error;
-  check(done, path, "brought to the disk");
+  check(done, path, "synced to disk");
 }
 
 void make_directory(const std::string& path) {
-  check(attempt([&] { return mkdir(path.c_str(), 0777); }) == 0, path, "made");
+  check(retry([&] { return mkdir(path.c_str(), 0777); }) == 0, path, "created");
 }
 
 void make_directories(const std::string& path) {
@@ -104,23 +104,23 @@ void make_directories(const std::string& path) {
   const auto parent = fs::path(path).parent_path().string();
   if (!parent.empty() && !fs::exists(parent, error)) make_directories(parent);
   fs::create_directory(path, error);
-  ensure(!error, path, ": cannot be made: ", error.message(), advice(error.value()));
+  ensure(!error, path, ": cannot be created: ", error.message(), advice(error.value()));
   sync_directory(parent.empty() ? "." : parent);
 }
 
 void make_link(const std::string& target, const std::string& path) {
-  check(attempt([&] { return symlink(target.c_str(), path.c_str()); }) == 0, path, "linked");
+  check(retry([&] { return symlink(target.c_str(), path.c_str()); }) == 0, path, "linked");
 }
 
 void rename(const std::string& from, const std::string& to) {
-  check(attempt([&] { return ::rename(from.c_str(), to.c_str()); }) == 0, to, "put in place");
+  check(retry([&] { return ::rename(from.c_str(), to.c_str()); }) == 0, to, "renamed into place");
 }
 
 void exchange(const std::string& a, const std::string& b) {
   const auto call = [&] {
     return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
   };
-  check(attempt(call) == 0, b, "replaced");
+  check(retry(call) == 0, b, "replaced");
 }
 
 void remove(const std::string& path) {
@@ -129,7 +129,7 @@ void remove(const std::string& path) {
   if (fs::is_directory(fs::symlink_status(path, error)))
     for (const auto& entry : fs::directory_iterator(path, error))
       disk::remove(entry.path().string());
-  check(attempt([&] { return std::remove(path.c_str()); }) == 0, path, "removed");
+  check(retry([&] { return std::remove(path.c_str()); }) == 0, path, "removed");
 }
 
 std::string temporary_name() {

@@ -16,7 +16,7 @@ namespace translution {
 using namespace detail;
 
 InputFile::InputFile(const std::string& path)
-    // Not blocking, since a pipe without a writer would never open; no difference for files.
+    // O_NONBLOCK: opening a pipe without a writer would block. It has no effect on regular files.
     : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   ensure(fd_ >= 0, path, ": cannot be opened: ", std::strerror(errno));
   struct stat status {};
@@ -24,7 +24,7 @@ InputFile::InputFile(const std::string& path)
   size_ = known && S_ISREG(status.st_mode) ? status.st_size : -1;
   if (size_ >= 0) return;
   close(fd_);
-  throw std::runtime_error(path + ": is not a file");
+  throw std::runtime_error(path + ": is not a regular file");
 }
 
 InputFile::~InputFile() { close(fd_); }
@@ -34,7 +34,7 @@ void InputFile::read(void* to, int64_t count) {
     const ssize_t got = ::read(fd_, next, count);
     if (got < 0 && errno == EINTR) continue;
     ensure(got >= 0, path_, ": cannot be read: ", std::strerror(errno));
-    ensure(got > 0, path_, ": became shorter while it was read");
+    ensure(got > 0, path_, ": was truncated while it was read");
     next += got;
     count -= got;
   }
@@ -50,7 +50,7 @@ std::string read_file(const std::string& path, int64_t most) {
 
 MappedFile::MappedFile(const std::string& path) {
   const InputFile file(path);
-  if (file.size() == 0) return;  // nothing to map
+  if (file.size() == 0) return;  // mmap refuses a length of 0
   void* memory = mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.handle(), 0);
   ensure(memory != MAP_FAILED, path, ": cannot be mapped: ", std::strerror(errno));
   data_ = static_cast<const char*>(memory);

@@ -8,8 +8,7 @@
 
 namespace translution {
 
-/// A regular file, read from its beginning on. One line with the path and the reason where that
-/// fails.
+/// Reads a regular file sequentially. Throws std::runtime_error with the path and the reason.
 class TRANSLUTION_API InputFile {
  public:
   explicit InputFile(const std::string& path);
@@ -19,7 +18,7 @@ class TRANSLUTION_API InputFile {
 
   int64_t size() const { return size_; }
   int handle() const { return fd_; }
-  /// The next `count` bytes; the file must have them.
+  /// Reads the next `count` bytes; throws if the file has fewer left.
   void read(void* to, int64_t count);
 
  private:
@@ -28,14 +27,14 @@ class TRANSLUTION_API InputFile {
   int64_t size_;
 };
 
-/// The bytes of the file; one line with the path and the reason where it cannot be read, or where
-/// it holds more than `most` bytes.
+/// The bytes of the file. Throws std::runtime_error with the path and the reason if it cannot be
+/// read or has more than `most` bytes.
 TRANSLUTION_API std::string read_file(const std::string& path, int64_t most = int64_t{1} << 32);
 
-/// Makes the directory and those above it that do not exist.
+/// Creates the directory and its missing parents.
 TRANSLUTION_API void make_directories(const std::string& path);
 
-/// A file seen as memory; only what is looked at is read.
+/// A memory-mapped file, read-only. The system reads pages on first access.
 class TRANSLUTION_API MappedFile {
  public:
   explicit MappedFile(const std::string& path);

@@ -14,10 +14,10 @@ struct RgbImage {
   std::vector<uint8_t> pixels;  ///< [rows,cols,3]
 };
 
-/// std::invalid_argument for an image without pixels, or whose sizes do not fit them.
+/// Throws std::invalid_argument if the image is empty or rows x cols does not match `pixels`.
 TRANSLUTION_API void check_image(const RgbImage& image);
 
-/// The image as a PNG file.
+/// Encodes the image as PNG; returns the bytes of the file.
 TRANSLUTION_API std::string encode_png(const RgbImage& image);
 
 }  // namespace translution

@@ -15,7 +15,7 @@ using namespace detail;
 
 namespace {
 
-// Who holds the lock, by the number it left in the file.
+// The process that holds the lock, from the id that it wrote to the file.
 std::string holder(int fd) {
   char number[16] = {};
   const ssize_t count = pread(fd, number, sizeof number - 1, 0);
@@ -41,7 +41,7 @@ DirectoryLock::DirectoryLock(const std::string& directory) {
   const std::string obstacle = try_lock(fd_);
   if (!obstacle.empty()) close(fd_);
   ensure(obstacle.empty(), directory, ": ", obstacle);
-  // The number only serves the message above, so a full disk is no reason to stop.
+  // The id is only for the message above, so ignore failures such as a full disk.
   const std::string number = join(getpid(), "\n");
   if (ftruncate(fd_, 0) != 0 || pwrite(fd_, number.data(), number.size(), 0) < 0) return;
 }

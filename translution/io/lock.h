@@ -4,11 +4,11 @@
 
 namespace translution {
 
-/// Keeps other processes from changing a directory, as long as it lives: holds `directory/.lock`.
-/// One line with the process that is in the way where another one has it.
+/// Holds an exclusive lock on `directory/.lock` for its lifetime. Throws std::runtime_error if
+/// another process holds the lock; the message names the process.
 class DirectoryLock {
  public:
-  static constexpr const char* kFile = "/.lock";  ///< stays when the lock goes
+  static constexpr const char* kFile = "/.lock";  ///< not removed with the lock
 
   explicit DirectoryLock(const std::string& directory);
   ~DirectoryLock();

@@ -32,11 +32,11 @@ torch::ScalarType to_scalar_type(SafetensorsType dtype) {
 
 SafetensorsEntry describe(const std::string& name, const torch::Tensor& tensor) {
   require(tensor.defined() && tensor.layout() == torch::kStrided, "safetensors: tensor ",
-          in_quotes(name), " has no plain values to save");
+          in_quotes(name), ": expected a dense tensor, got an undefined or sparse one");
   for (const auto& [dtype, type] : kScalarTypes)
     if (type == tensor.scalar_type()) return {name, dtype, tensor.sizes().vec(), 0, 0};
-  throw std::invalid_argument(join("safetensors: tensor ", in_quotes(name), " holds ",
-                                   tensor.scalar_type(), ", which the format does not have"));
+  throw std::invalid_argument(join("safetensors: tensor ", in_quotes(name), ": the format has no ",
+                                   tensor.scalar_type(), " elements"));
 }
 
 SafetensorsHeader lay_out(const NamedTensors& tensors) {
@@ -54,7 +54,7 @@ SafetensorsHeader lay_out(const NamedTensors& tensors) {
   return header;
 }
 
-// A byte other than 0 and 1 is no bool; comparing such values is undefined.
+// Using a bool whose byte is neither 0 nor 1 is undefined behaviour.
 bool holds_bools(const torch::Tensor& tensor) {
   const auto* bytes = static_cast<const unsigned char*>(tensor.data_ptr());
   return std::all_of(bytes, bytes + tensor.numel(), [](auto byte) { return byte <= 1; });
@@ -85,14 +85,14 @@ SafetensorsHeader load_safetensors_header(const std::string& path) {
 
 Safetensors load_safetensors(const std::string& path, const TensorConversion& convert) {
   InputFile file(path);
-  ensure(convert || file.size() <= usable_bytes(), path, ": has ", file.size(),
-         " bytes, and there is memory for ", usable_bytes(), "; choose a smaller model");
+  ensure(convert || file.size() <= usable_bytes(), path, ": needs ", file.size(),
+         " bytes of memory, only ", usable_bytes(), " are available; choose a smaller model");
   const auto header = read_header(file, path + ": ");
   Safetensors result{{}, header.metadata};
   for (const auto& entry : header.entries) {  // in the order of the file
     const auto tensor = read_tensor(file, entry);
     ensure(entry.dtype != SafetensorsType::boolean || holds_bools(tensor), path, ": tensor ",
-           in_quotes(entry.name), " is BOOL and holds a byte other than 0 and 1");
+           in_quotes(entry.name), " is BOOL and has a byte other than 0 and 1");
     result.tensors.emplace(entry.name, convert ? convert(entry.name, tensor) : tensor);
   }
   return result;

@@ -16,14 +16,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kMostHeader = 100'000'000;
-constexpr size_t kMostDimensions = 64;  // LibTorch's own limit in most operations
-constexpr int kDepth = 3;               // the header, a tensor, its shape
+constexpr int64_t kMaxHeader = 100'000'000;
+constexpr size_t kMaxDimensions = 64;  // LibTorch's limit in most operations
+constexpr int kDepth = 3;              // the header, a tensor, its shape
 constexpr const char* kMetadata = "__metadata__";
 
 int64_t parse_count(const Json& json, const char* what) {
-  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
-  ensure(json.is_number_unsigned() && json.get<uint64_t>() <= kMost, what,
+  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
+  ensure(json.is_number_unsigned() && json.get<uint64_t>() <= kMax, what,
          ": expected a whole number from 0 to 2^63-1, got ", in_quotes(json.dump()));
   return json.get<int64_t>();
 }
@@ -31,7 +31,7 @@ int64_t parse_count(const Json& json, const char* what) {
 std::vector<int64_t> parse_counts(const Json& fields, const char* what) {
   ensure(fields.contains(what) && fields[what].is_array(), "expected an array ", what);
   const Json& json = fields[what];
-  ensure(json.size() <= kMostDimensions, what, ": expected at most ", kMostDimensions,
+  ensure(json.size() <= kMaxDimensions, what, ": expected at most ", kMaxDimensions,
          " numbers, got ", json.size());
   std::vector<int64_t> counts;
   for (const auto& count : json) counts.push_back(parse_count(count, what));
@@ -43,10 +43,11 @@ SafetensorsType parse_dtype(const Json& fields) {
   const auto& name = fields["dtype"].get_ref<const std::string&>();
   for (const auto& entry : kDtypes)
     if (name == entry.name) return entry.value;
-  throw std::runtime_error(join("dtype ", in_quotes(name), " is none that we read"));
+  throw std::runtime_error(join("dtype ", in_quotes(name), " is not supported"));
 }
 
-// Bytes that a tensor takes. Zeros count as ones for the limit, since strides multiply like that.
+// Size of a tensor in bytes. The overflow check counts a zero dimension as one, because strides are
+// computed that way.
 int64_t count_bytes(const SafetensorsEntry& entry) {
   int64_t bytes = byte_size(entry.dtype);
   bool empty = false, fits = true;
@@ -63,7 +64,7 @@ SafetensorsEntry parse_entry(const std::string& name, const Json& fields) {
   SafetensorsEntry entry{name, parse_dtype(fields), parse_counts(fields, "shape"), 0, 0};
   const auto offsets = parse_counts(fields, "data_offsets");
   ensure(offsets.size() == 2 && offsets[0] <= offsets[1],
-         "data_offsets: expected a begin and an end behind it, got ", in_quotes(times(offsets)));
+         "data_offsets: expected [begin, end] with begin <= end, got ", in_quotes(times(offsets)));
   entry.begin = offsets[0];
   entry.end = offsets[1];
   const int64_t bytes = count_bytes(entry);
@@ -82,15 +83,15 @@ SafetensorsMetadata parse_metadata(const Json& json) {
   return metadata;
 }
 
-// Sorts, and refuses gaps, overlaps, and bytes that belong to no tensor.
+// Sorts by offset, and throws for gaps, overlaps, and bytes that belong to no tensor.
 void order_entries(std::vector<SafetensorsEntry>& entries, int64_t data_bytes) {
-  const auto place = [](const SafetensorsEntry& e) { return std::make_pair(e.begin, e.end); };
+  const auto range = [](const SafetensorsEntry& e) { return std::make_pair(e.begin, e.end); };
   std::stable_sort(entries.begin(), entries.end(),
-                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+                   [&](const auto& a, const auto& b) { return range(a) < range(b); });
   int64_t end = 0;
   for (const auto& entry : entries) {
     ensure(entry.begin == end, "tensor ", in_quotes(entry.name), " begins at byte ", entry.begin,
-           ", the one before it ends at ", end);
+           ", the previous tensor ends at ", end);
     end = entry.end;
   }
   ensure(end == data_bytes, "the tensors end at byte ", end, ", the file has ", data_bytes);
@@ -123,21 +124,21 @@ int64_t byte_size(SafetensorsType dtype) {
 
 int64_t safetensors_header_length(std::string_view start, int64_t file_size) {
   ensure(static_cast<int64_t>(start.size()) >= kLengthBytes, "has ", start.size(),
-         " bytes, a safetensors file has at least ", kLengthBytes);
+         " bytes, expected at least ", kLengthBytes, " of a safetensors file");
   uint64_t length = 0;
   for (int byte = kLengthBytes - 1; byte >= 0; --byte)
     length = length << 8 | static_cast<unsigned char>(start[byte]);
-  ensure(length <= static_cast<uint64_t>(kMostHeader), "the header has ", length,
-         " bytes, expected at most ", kMostHeader, "; this is no safetensors file");
+  ensure(length <= static_cast<uint64_t>(kMaxHeader), "the header has ", length,
+         " bytes, expected at most ", kMaxHeader, "; this is not a safetensors file");
   ensure(static_cast<int64_t>(length) <= file_size - kLengthBytes, "the header has ", length,
-         " bytes, the file only ", file_size - kLengthBytes, " behind the length");
+         " bytes, but only ", file_size - kLengthBytes, " bytes of the file follow its length");
   return static_cast<int64_t>(length);
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view start, int64_t file_size) {
   const int64_t length = safetensors_header_length(start, file_size);
   const std::string_view text = start.substr(kLengthBytes, length);
-  require(static_cast<int64_t>(text.size()) == length, "the header is not all there");
+  require(static_cast<int64_t>(text.size()) == length, "the header is incomplete");
   ensure(!text.empty() && text.front() == '{', "the header does not begin with {");
   locate_errors("the header ", [&] { check_strict_json(text, kDepth); });
   const Json json = Json::parse(text);
@@ -158,7 +159,7 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (!header.metadata.empty()) json[kMetadata] = header.metadata;
   for (const auto& entry : header.entries) {
-    require(entry.name != kMetadata, "safetensors: no tensor may be called ", kMetadata);
+    require(entry.name != kMetadata, "safetensors: the tensor name ", kMetadata, " is reserved");
     json[entry.name] = to_json(entry);
   }
   std::string text;
@@ -169,8 +170,8 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
   }
   text.append((8 - text.size() % 8) % 8, ' ');
   const auto length = static_cast<int64_t>(text.size());
-  require(length <= kMostHeader, "safetensors: the header would have ", length,
-          " bytes, expected at most ", kMostHeader);
+  require(length <= kMaxHeader, "safetensors: the header would have ", length,
+          " bytes, expected at most ", kMaxHeader);
   std::string start;
   for (int byte = 0; byte < kLengthBytes; ++byte) start += static_cast<char>(length >> 8 * byte);
   return start + text;

@@ -11,14 +11,14 @@
 
 namespace translution {
 
-/// Element types of safetensors that LibTorch has.
+/// The safetensors element types that LibTorch supports.
 enum class SafetensorsType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 inline constexpr Named<SafetensorsType> kDtypes[] = {
     {SafetensorsType::f64, "F64", "double"},
     {SafetensorsType::f32, "F32", "float"},
     {SafetensorsType::f16, "F16", "IEEE half"},
-    {SafetensorsType::bf16, "BF16", "upper half of a float"},
+    {SafetensorsType::bf16, "BF16", "bfloat16"},
     {SafetensorsType::i64, "I64", "signed integer"},
     {SafetensorsType::i32, "I32", "signed integer"},
     {SafetensorsType::i16, "I16", "signed integer"},
@@ -27,7 +27,7 @@ inline constexpr Named<SafetensorsType> kDtypes[] = {
     {SafetensorsType::boolean, "BOOL", "a byte, 0 or 1"},
 };
 
-TRANSLUTION_API int64_t byte_size(SafetensorsType dtype);  ///< of an element
+TRANSLUTION_API int64_t byte_size(SafetensorsType dtype);  ///< of one element
 
 struct SafetensorsEntry {
   std::string name;
@@ -39,24 +39,25 @@ struct SafetensorsEntry {
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
 struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  ///< in the order of their bytes
+  std::vector<SafetensorsEntry> entries;  ///< sorted by byte offset
   SafetensorsMetadata metadata;
 };
 
-/// A file starts with the length of the header in 8 bytes, then comes the header, then the tensors.
+/// A file consists of the header's length in 8 bytes, the header, and the tensors.
 inline constexpr int64_t kLengthBytes = 8;
 
-/// Of the header, without the 8 bytes, from the start of a file of that size; one line where the
-/// file is too short for it, or it exceeds the 100 MB of the format.
+/// The length of the header without the 8 bytes; `start` is at least the first 8 bytes of the file.
+/// Throws std::runtime_error if the file is too short, or the header exceeds the format's 100 MB.
 TRANSLUTION_API int64_t safetensors_header_length(std::string_view start, int64_t file_size);
 
-/// The header of a file of that size, from its start up to the tensors at least. Whatever breaks a
-/// rule of the format is refused with one line, without a path: the tensors that come back fill the
-/// rest of the file without a gap, and none overlaps another.
+/// Parses the header; `start` contains the file at least up to the tensors. Throws
+/// std::runtime_error, without a path in the message, for any violation of the format: the returned
+/// tensors cover the rest of the file without gaps or overlaps.
 TRANSLUTION_API SafetensorsHeader parse_safetensors_header(std::string_view start,
                                                            int64_t file_size);
 
-/// The start of a file up to the tensors, padded with spaces so that they begin at a multiple of 8.
+/// The file's bytes up to the tensors, padded with spaces so that the tensors begin at a multiple
+/// of 8.
 TRANSLUTION_API std::string format_safetensors_header(const SafetensorsHeader& header);
 
 }  // namespace translution

@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Throws at what is no JSON, and at what the library would let pass. Comes before the pass that
-// keeps the values, since the library's own callback takes quadratic time for wide objects.
+// Throws for text that is not JSON, and for what the library would accept. This is a separate pass
+// before parsing: the library's parser callback takes quadratic time for wide objects.
 class Check : public nlohmann::json_sax<Json> {
  public:
   explicit Check(int depth) : depth_(depth) {}
@@ -30,10 +30,10 @@ class Check : public nlohmann::json_sax<Json> {
     ensure(keys_.back().insert(key).second, "has the key ", in_quotes(key), " twice");
     return true;
   }
-  bool parse_error(size_t place, const std::string&, const Json::exception& error) override {
+  bool parse_error(size_t position, const std::string&, const Json::exception& error) override {
     constexpr int kOutOfRange = 406;
-    ensure(error.id != kOutOfRange, "has a number out of range at byte ", place);
-    throw std::runtime_error(join("is not JSON at byte ", place));
+    ensure(error.id != kOutOfRange, "has a number out of range at byte ", position);
+    throw std::runtime_error(join("is not JSON at byte ", position));
   }
 
   bool null() override { return true; }
@@ -47,7 +47,8 @@ class Check : public nlohmann::json_sax<Json> {
  private:
   bool open() {
     keys_.emplace_back();
-    ensure(static_cast<int>(keys_.size()) <= depth_, "is nested more than ", depth_, " deep");
+    ensure(static_cast<int>(keys_.size()) <= depth_, "is nested more than ", depth_,
+           " levels deep");
     return true;
   }
   bool close() {
@@ -56,7 +57,7 @@ class Check : public nlohmann::json_sax<Json> {
   }
 
   const int depth_;
-  std::vector<std::set<std::string>> keys_;  // of the objects and arrays that are open
+  std::vector<std::set<std::string>> keys_;  // one set per open object or array
 };
 
 }  // namespace

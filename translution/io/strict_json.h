@@ -6,8 +6,8 @@
 
 namespace translution {
 
-/// For formats of which no two readers may disagree: refuses text that is no JSON, has a key twice
-/// in an object, or is nested more than `depth` deep, in one line with the place.
+/// Throws std::runtime_error if the text is not JSON, has a duplicate key in an object, or is
+/// nested more than `depth` levels deep. For formats that all readers must interpret alike.
 TRANSLUTION_API void check_strict_json(std::string_view text, int depth);
 
 }  // namespace translution

@@ -9,14 +9,14 @@
 namespace translution::kernels {
 namespace {
 
-// Rows of A that are multiplied by all of B before the next ones: 256 rows of kMostDepth numbers
-// are 384 KB, and stay in a second-level cache.
-constexpr int64_t kMostRows = 256;
+// Rows of A that are multiplied by all of B before the next rows: 256 rows of kMostDepth elements
+// are 384 KB, which stay in an L2 cache.
+constexpr int64_t kMaxRows = 256;
 
-// Columns of B that are widened at a time.
-constexpr int64_t kMostWidened = 512;
+// Columns of B to widen at a time.
+constexpr int64_t kMaxWidened = 512;
 
-// Columns that are packed at a time for rows to meet: with 192 rows they stay in the first cache.
+// Columns to pack at a time: with 192 rows they stay in the L1 cache.
 constexpr int64_t kPackedColumns = 64;
 
 int64_t rounded_up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
@@ -44,15 +44,15 @@ void pack_band_with(PackRows pack_rows, PackTransposed pack_transposed, const So
 }
 
 #ifdef TRANSLUTION_X86
-// Objects on one thread may overlap: the last one releases its tiles.
-thread_local int users_of_tiles = 0;
+// Objects on one thread may overlap; the last one to be destroyed releases the tiles.
+thread_local int tile_users = 0;
 
 void use_tiles() {
-  if (users_of_tiles++ == 0) configure_tiles();
+  if (tile_users++ == 0) configure_tiles();
 }
 
 void leave_tiles() {
-  if (--users_of_tiles == 0) release_tiles();
+  if (--tile_users == 0) release_tiles();
 }
 #else
 void use_tiles() {}
@@ -104,12 +104,12 @@ PackedMatrix PackedMatrix::columns(int64_t first, int64_t count) const {
   return part;
 }
 
-// The three ways to multiply, and their scratch memory.
-class Bf16Products::Machine {
+// The three implementations of a product, with their scratch memory.
+class Bf16Products::Backend {
  public:
-  explicit Machine(Isa isa) : isa_(isa), ops_(bf16_row_ops(isa)) {}
+  explicit Backend(Isa isa) : isa_(isa), ops_(bf16_row_ops(isa)) {}
 
-  bool is_plain() const { return isa_ < Isa::avx512_bf16; }
+  bool widens() const { return isa_ < Isa::avx512_bf16; }
 
   void multiply(const Bf16Product& p) {
 #ifdef TRANSLUTION_X86
@@ -120,9 +120,9 @@ class Bf16Products::Machine {
     multiply_widened(p);
   }
 
-  // Rounded on the way out where the whole sum is there at once, else from a block in float32.
+  // Rounds in registers if a sum is complete after one block, otherwise from a float32 buffer.
   void multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c) {
-    if (!is_plain() && b.k <= kMostDepth)
+    if (!widens() && b.k <= kMostDepth)
       return multiply({m, b.n, b.k, a, lda, b.tiles, b.column_stride, nullptr, b.n, false, c});
     float* const sums = sums_.with(m * b.n);
     in_blocks(b.k, kMostDepth, [&](int64_t first, int64_t depth) {
@@ -141,7 +141,7 @@ class Bf16Products::Machine {
 
   const Bf16RowOps& ops() const { return ops_; }
 
-  // Part of a matrix, packed.
+  // Packs `columns` columns of b from `first` on.
   PackedMatrix packed(const RowMatrix& b, int64_t first, int64_t columns) {
     Bf16* const out = packed_.with(packed_size(b.k, columns));
     const auto pack = b.transposed ? ops_.pack_transposed_bf16 : ops_.pack_bf16;
@@ -149,16 +149,16 @@ class Bf16Products::Machine {
     return {out, b.k, columns};
   }
 
-  // dW = X^T dY as a product of X^T, which is written anew, and dY, which is packed.
+  // dW = X^T dY as a product of an explicitly transposed X and a packed dY.
   void gradient_from_tiles(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx,
                            const Bf16* dy, int64_t lddy, bool accumulate, float* dw, int64_t lddw) {
     const int64_t padded = rounded_up(m, kTileDepth);
-    // Both operands have zeros beyond m, and whole tiles of A need no copy.
+    // Both operands are zero-padded beyond m, and full tiles of A need no copy.
     const int64_t depth = isa_ == Isa::amx ? padded : m;
     Bf16* const packed = packed_.with(packed_size(m, n));
     ops_.pack_bf16(dy, lddy, m, n, packed);
     const PackedMatrix right(packed, m, n);
-    in_blocks(k, kMostRows, [&](int64_t first, int64_t count) {
+    in_blocks(k, kMaxRows, [&](int64_t first, int64_t count) {
       Bf16* const transposed = transposed_.with(count * padded);
       ops_.transpose(x + first, ldx, m, count, transposed, padded);
       multiply({count, n, depth, transposed, padded, right.tiles, right.column_stride,
@@ -183,7 +183,7 @@ class Bf16Products::Machine {
 
   void multiply_widened(const Bf16Product& p) {
     const float* const left = widened(p.a, p.lda, p.m, p.k, left_);
-    in_blocks(p.n, kMostWidened, [&](int64_t first, int64_t count) {
+    in_blocks(p.n, kMaxWidened, [&](int64_t first, int64_t count) {
       float* const right = right_.with(p.k * count);
       ops_.unpack(p.b + first / kTileColumns * p.column_stride, p.column_stride, p.k, count, right,
                   count);
@@ -198,7 +198,7 @@ class Bf16Products::Machine {
   Scratch<float> left_, right_, sums_;
 };
 
-Bf16Products::Bf16Products(Isa isa) : isa_(isa), machine_(std::make_unique<Machine>(isa)) {
+Bf16Products::Bf16Products(Isa isa) : isa_(isa), backend_(std::make_unique<Backend>(isa)) {
   if (isa_ == Isa::amx) use_tiles();
 }
 
@@ -207,19 +207,19 @@ Bf16Products::~Bf16Products() {
   count_gemm_flops(flops_);
 }
 
-// 64 rows of 192 columns are 48 KB. Without products of its own the machine unpacks B for each
-// call, which 256 rows make up for.
-int64_t Bf16Products::rows_at_once() const { return machine_->is_plain() ? kMostRows : 64; }
+// 64 rows of 192 columns are 48 KB. A backend that widens unpacks B for each call, which 256 rows
+// amortise.
+int64_t Bf16Products::rows_at_once() const { return backend_->widens() ? kMaxRows : 64; }
 
 void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b,
                             bool accumulate, float* c, int64_t ldc) {
   if (b.n == 0) return;
   if (b.k == 0 && !accumulate) clear(m, b.n, c, ldc);
-  if (!machine_->is_plain()) flops_ += 2 * m * b.n * b.k;
-  in_blocks(m, kMostRows, [&](int64_t row, int64_t rows) {
+  if (!backend_->widens()) flops_ += 2 * m * b.n * b.k;
+  in_blocks(m, kMaxRows, [&](int64_t row, int64_t rows) {
     in_blocks(b.k, kMostDepth, [&](int64_t first, int64_t depth) {
       const PackedMatrix part = b.rows(first, depth);
-      machine_->multiply({rows, b.n, depth, a + row * lda + first, lda, part.tiles,
+      backend_->multiply({rows, b.n, depth, a + row * lda + first, lda, part.tiles,
                           part.column_stride, c + row * ldc, ldc, accumulate || first > 0});
     });
   });
@@ -228,22 +228,22 @@ void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const PackedM
 void Bf16Products::multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b,
                                     Bf16* c) {
   if (b.n == 0) return;
-  if (!machine_->is_plain()) flops_ += 2 * m * b.n * b.k;
-  in_blocks(m, kMostRows, [&](int64_t row, int64_t rows) {
-    machine_->multiply_rounded(rows, a + row * lda, lda, b, c + row * b.n);
+  if (!backend_->widens()) flops_ += 2 * m * b.n * b.k;
+  in_blocks(m, kMaxRows, [&](int64_t row, int64_t rows) {
+    backend_->multiply_rounded(rows, a + row * lda, lda, b, c + row * b.n);
   });
 }
 
 void Bf16Products::multiply_packed(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b,
                                    Bf16* c) {
-  if (!machine_->is_plain()) flops_ += 2 * m * b.n * b.k;
-  machine_->multiply_packed(m, a, lda, b, c);
+  if (!backend_->widens()) flops_ += 2 * m * b.n * b.k;
+  backend_->multiply_packed(m, a, lda, b, c);
 }
 
-// With vdpbf16ps, K = N = 192, 8, 32 and 64 rows by another matrix from memory take 6.1, 15 and 25
-// us from where it lies, 9.8, 18 and 28 us if it is packed on the way; transposed 5.5, 18 and 35 us
-// against 12, 20 and 31 us. Without it, 8, 16 and 24 rows take 16, 31 and 53 us against 31, 37 and
-// 43 us. Tiles have not been measured.
+// Measured with K = N = 192 and a different matrix from memory per call. With vdpbf16ps, 8, 32 and
+// 64 rows take 6.1, 15 and 25 us if B is read directly, and 9.8, 18 and 28 us if it is packed on
+// the fly; transposed, 5.5, 18 and 35 us instead of 12, 20 and 31 us. Without vdpbf16ps, 8, 16 and
+// 24 rows take 16, 31 and 53 us instead of 31, 37 and 43 us. Tiles have not been measured.
 int64_t Bf16Products::few_rows() const { return isa_ == Isa::avx512_bf16 ? 48 : 16; }
 
 void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const RowMatrix& b,
@@ -251,13 +251,13 @@ void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const RowMatr
   if (m == 0 || b.n == 0) return;
   if (m > few_rows()) {
     in_blocks(b.n, kPackedColumns, [&](int64_t first, int64_t columns) {
-      multiply(m, a, lda, machine_->packed(b, first, columns), accumulate, c + first, ldc);
+      multiply(m, a, lda, backend_->packed(b, first, columns), accumulate, c + first, ldc);
     });
     return;
   }
   if (b.k == 0 && !accumulate) clear(m, b.n, c, ldc);
   flops_ += 2 * m * b.n * b.k;
-  const auto& ops = machine_->ops();
+  const auto& ops = backend_->ops();
   const auto product = b.transposed ? ops.few_rows_transposed : ops.few_rows;
   in_blocks(b.k, kMostDepth, [&](int64_t first, int64_t depth) {
     product({m, b.n, depth, a + first, lda, b.data + first * (b.transposed ? 1 : b.stride),
@@ -265,16 +265,16 @@ void Bf16Products::multiply(int64_t m, const Bf16* a, int64_t lda, const RowMatr
   });
 }
 
-// Heads inside, outputs outside: 1, 8 and 32 rows by another matrix of 192 x 192 with 3 heads take
-// 3.5, 7.9 and 30 us from where it lies; 9.6, 11 and 20 us if it is packed on the way; 7.4, 13 and
-// 34 us head by head.
+// The loop over heads is inside the loop over outputs. Measured with a different 192 x 192 matrix
+// per call and 3 heads: 1, 8 and 32 rows take 3.5, 7.9 and 30 us if W is read directly, 9.6, 11 and
+// 20 us if it is packed on the fly, and 7.4, 13 and 34 us head by head.
 void Bf16Products::multiply_heads(int64_t m, int64_t heads, int64_t n, int64_t D, const Bf16* a,
                                   int64_t lda, const Bf16* w, int64_t ldw, float* c, int64_t ldc) {
   constexpr int64_t kFewRowsOfHeads = 12;
   if (m > kFewRowsOfHeads && D % kTileDepth == 0) {
     in_blocks(n, kPackedColumns, [&](int64_t first, int64_t count) {
       const PackedMatrix packed =
-          machine_->packed({w + first * ldw, ldw, heads * D, count, true}, 0, count);
+          backend_->packed({w + first * ldw, ldw, heads * D, count, true}, 0, count);
       for (int64_t h = 0; h < heads; ++h)
         multiply(m, a + h * D, lda, packed.rows(h * D, D), false, c + h * n + first, ldc);
     });
@@ -292,11 +292,11 @@ void Bf16Products::weight_gradient(int64_t m, int64_t k, int64_t n, const Bf16* 
                                    int64_t lddw) {
   if (k == 0 || n == 0) return;
   if (m == 0 && !accumulate) clear(k, n, dw, lddw);
-  if (!machine_->is_plain()) flops_ += 2 * m * n * k;
+  if (!backend_->widens()) flops_ += 2 * m * n * k;
   const auto gradient =
-      machine_->is_plain() ? &Machine::gradient_widened : &Machine::gradient_from_tiles;
+      backend_->widens() ? &Backend::gradient_widened : &Backend::gradient_from_tiles;
   in_blocks(m, kMostDepth, [&](int64_t first, int64_t rows) {
-    (machine_.get()->*gradient)(rows, k, n, x + first * ldx, ldx, dy + first * lddy, lddy,
+    (backend_.get()->*gradient)(rows, k, n, x + first * ldx, ldx, dy + first * lddy, lddy,
                                 accumulate || first > 0, dw, lddw);
   });
 }

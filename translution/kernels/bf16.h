@@ -7,16 +7,17 @@
 
 namespace translution::kernels {
 
-/// A bfloat16 number as it is stored: the upper half of a float.
+/// A stored bfloat16 number: the upper half of a float.
 struct Bf16 {
   uint16_t bits;
 };
 
-/// Matrices are packed in tiles of 32 rows and 16 columns. A tile is [16 pairs of rows][16 columns]
-/// of two neighbours in a column: an operand of the tile instructions, and of vdpbf16ps row by row.
+/// Matrices are packed in tiles of 32 rows and 16 columns. A tile is [16 row pairs][16 columns][2],
+/// the last index being the row within its pair. A tile is an operand of the AMX instructions, and
+/// each of its 16 rows is an operand of vdpbf16ps.
 constexpr int64_t kTileDepth = 32, kTileColumns = 16, kTileSize = kTileDepth * kTileColumns;
 
-/// HeadOps of row_ops.h where rows are bfloat16: rows [rows,heads,width], weights [rows,heads].
+/// HeadOps of row_ops.h for bfloat16 rows: rows [rows,heads,width], weights [rows,heads].
 struct Bf16HeadOps {
   /// out[r,h] = a[r,h,:] . b[r,h,:]
   void (*dots)(const Bf16* a, const Bf16* b, int64_t rows, int64_t heads, int64_t width,
@@ -29,14 +30,14 @@ struct Bf16HeadOps {
                      float* out);
 };
 
-/// HeadOps of row_ops.h where rows are last: x [heads*width, rows] is packed, and so a whole number
-/// of tiles of rows; weights are [heads, stride]. A weight beyond `rows` counts as 0.
+/// HeadOps of row_ops.h with rows as the last dimension. x [heads*width, rows] is packed, so `rows`
+/// is padded to full tiles; weights are [heads, stride]. Weights beyond `rows` are treated as 0.
 struct Bf16LastOps {
   /// out[h,r] = sum_c a[h,c,r] b[h,c,r]
   void (*dots)(const Bf16* a, const Bf16* b, int64_t rows, int64_t heads, int64_t width,
                int64_t stride, float* out);
-  /// out[h,c,r] = weight[h,r] * x[h,c,r], rounded: packed, and as a matrix whose rows are ldout
-  /// apart. That one has a whole number of tiles of rows as well.
+  /// out[h,c,r] = weight[h,r] * x[h,c,r], rounded: written packed to `out`, and to `matrix` with
+  /// row stride ldmatrix. The rows of `matrix` are padded to full tiles, too.
   void (*scale)(const float* weight, const Bf16* x, int64_t rows, int64_t heads, int64_t width,
                 int64_t stride, Bf16* out, Bf16* matrix, int64_t ldmatrix);
   /// out[h,c,r] += weight[h,r] * x[h,c,r], for out [heads*width, rows]
@@ -44,8 +45,8 @@ struct Bf16LastOps {
                      int64_t stride, float* out);
 };
 
-/// C [m,n] = A [m,k] W, added to what C holds if `accumulate`. W lies row by row, ldw apart: [k,n],
-/// or [n,k] where its transpose is meant.
+/// C [m,n] = A [m,k] W, or C += A W if `accumulate`. W is row-major with row stride ldw: [k,n], or
+/// [n,k] if it is transposed.
 struct RowProduct {
   int64_t m, n, k;
   const Bf16* a;
@@ -57,24 +58,25 @@ struct RowProduct {
   bool accumulate;
 };
 
-/// What is done to rows between the products. Compiled once for every instruction set. Rounding and
-/// packing give the same bits on all.
+/// Row operations between the products. Compiled once for each instruction set. Rounding and
+/// packing are bitwise identical on all of them.
 struct Bf16RowOps {
   Bf16HeadOps heads;
   Bf16LastOps rows_last;
-  /// One head's part of a value gradient: dot[r*heads] = u[r,:] . x[r,:] and
+  /// One head's share of a value gradient: dot[r*heads] = u[r,:] . x[r,:] and
   /// out[r,:] += weight[r*heads] * u[r,:], in one pass over u.
   void (*dot_and_add)(const float* u, const Bf16* x, const float* weight, int64_t rows,
                       int64_t heads, int64_t channels, float* dot, float* out);
-  /// out[i] = x[i], rounded to nearest, ties to even. A denormal becomes 0 of its sign, and a NaN
-  /// stays a quiet one: the rule of vcvtneps2bf16.
+  /// out[i] = x[i], rounded to nearest, ties to even. Denormals become zeros of the same sign, and
+  /// NaNs become quiet NaNs, as with vcvtneps2bf16.
   void (*round)(const float* x, int64_t count, Bf16* out);
   /// out[i] = x[i], exactly.
   void (*widen)(const Bf16* x, int64_t count, float* out);
-  /// Packs w [k,n], whose rows are ldw apart; out has packed_size(k, n) numbers. What a tile has
-  /// beyond w is 0.
+  /// Packs w [k,n] with row stride ldw; out has packed_size(k, n) elements. Tiles are padded with
+  /// zeros.
   void (*pack)(const float* w, int64_t ldw, int64_t k, int64_t n, Bf16* out);
-  /// The same for rows of a larger matrix, from a tile's first on: `out` leads to their tiles.
+  /// The same for rows of a larger matrix that begin at a tile boundary: `out` points to their
+  /// tiles.
   void (*pack_rows)(const float* w, int64_t ldw, int64_t k, int64_t n, Bf16* out,
                     int64_t column_stride);
   void (*pack_bf16)(const Bf16* w, int64_t ldw, int64_t k, int64_t n, Bf16* out);
@@ -83,55 +85,56 @@ struct Bf16RowOps {
   /// Packs the transpose of w [n,k] as [k,n].
   void (*pack_transposed)(const float* w, int64_t ldw, int64_t k, int64_t n, Bf16* out);
   void (*pack_transposed_bf16)(const Bf16* w, int64_t ldw, int64_t k, int64_t n, Bf16* out);
-  /// out [cols, ldout] = the transpose of x [rows, cols]. Columns from `rows` to the next multiple
-  /// of kTileDepth, which ldout must hold, become 0.
+  /// out [cols, ldout] = x^T, for x [rows, cols]. Columns from `rows` to the next multiple of
+  /// kTileDepth are set to 0; ldout must be large enough.
   void (*transpose)(const Bf16* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
                     int64_t ldout);
-  /// The same of floats, rounded.
+  /// The same for float x, rounded.
   void (*round_transposed)(const float* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
                            int64_t ldout);
   /// out [rows, ldout] = x [rows, cols], rounded. Columns from `cols` to the next multiple of
-  /// kTileDepth, which ldout must hold, become 0.
+  /// kTileDepth are set to 0; ldout must be large enough.
   void (*round_rows)(const float* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
                      int64_t ldout);
-  /// out [k,n], rows ldout apart = the packed matrix. `column_stride` as in PackedMatrix.
+  /// Unpacks to out [k,n] with row stride ldout. `column_stride` as in PackedMatrix.
   void (*unpack)(const Bf16* tiles, int64_t column_stride, int64_t k, int64_t n, float* out,
                  int64_t ldout);
-  /// Products of few rows with a matrix that is not packed; neither m nor n is 0.
+  /// Products of few rows with an unpacked matrix; m and n must not be 0.
   void (*few_rows)(const RowProduct& product);
   void (*few_rows_transposed)(const RowProduct& product);
 };
 
-/// The table for an instruction set; `bf16_row_ops()` is that of `chosen_isa()`.
+/// The operations for an instruction set; without an argument, for `chosen_isa()`.
 const Bf16RowOps& bf16_row_ops(Isa isa);
 const Bf16RowOps& bf16_row_ops();
 
-/// How many numbers a matrix [k,n] takes when it is packed.
+/// Number of elements of a packed matrix [k,n].
 int64_t packed_size(int64_t k, int64_t n);
 
-/// Packs rows `first` to `first + count` of w [k,n] where they belong among the tiles of w, or of
-/// its transpose. `first` is a multiple of kTileDepth.
+/// Packs rows [first, first + count) of w [k,n] into their tiles of packed w, or of packed w^T.
+/// `first` is a multiple of kTileDepth; `out` points to the complete packed matrix.
 void pack_band(const float* w, int64_t first, int64_t count, int64_t k, int64_t n, bool transposed,
                Bf16* out);
 void pack_band(const Bf16* w, int64_t first, int64_t count, int64_t k, int64_t n, bool transposed,
                Bf16* out);
 
-/// A packed matrix [k,n], or a part of one: tiles [n/16][k/32], so that all rows of 16 columns lie
-/// together. The same for every instruction set.
+/// A packed matrix [k,n], or a part of one: tiles [n/16][k/32], so all rows of 16 columns are
+/// contiguous. The layout is the same for every instruction set.
 struct PackedMatrix {
   PackedMatrix(const Bf16* packed, int64_t rows, int64_t columns);
 
-  /// `count` rows from `first` on. Both are multiples of kTileDepth, or the rows reach to the end.
+  /// Rows [first, first + count). Both arguments are multiples of kTileDepth, unless the rows
+  /// extend to the end.
   PackedMatrix rows(int64_t first, int64_t count) const;
-  /// `count` columns from `first` on, a multiple of kTileColumns.
+  /// Columns [first, first + count). `first` is a multiple of kTileColumns.
   PackedMatrix columns(int64_t first, int64_t count) const;
 
   const Bf16* tiles;
   int64_t k, n;
-  int64_t column_stride;  ///< from a tile to the one of the next 16 columns, in numbers
+  int64_t column_stride;  ///< elements from a tile to the tile of the next 16 columns
 };
 
-/// A matrix [k,n] that lies row by row, `stride` apart; or its transpose [n,k] does.
+/// A row-major matrix [k,n] with row stride `stride`; stored as [n,k] if `transposed`.
 struct RowMatrix {
   const Bf16* data;
   int64_t stride;
@@ -139,14 +142,14 @@ struct RowMatrix {
   bool transposed;
 };
 
-/// Products of bfloat16 matrices on the calling thread, summed in float32. One object serves one
-/// pass on the thread that made it: it holds the scratch memory, and with Isa::amx the thread's
-/// tiles are configured while it lives.
+/// Products of bfloat16 matrices on the calling thread, accumulated in float32. Use an object only
+/// on the thread that created it, for one pass: it owns scratch memory and, with Isa::amx, the
+/// thread's tile configuration during its lifetime.
 ///
-/// Isa::amx multiplies tiles, Isa::avx512_bf16 uses vdpbf16ps, and every other set widens the
-/// operands and calls gemm<float>, whose rule about signals then holds. Except there, a row of the
-/// result has the same bits whichever rows are computed with it. Sums over more than kMostDepth
-/// numbers are made in blocks of that many, in order.
+/// Isa::amx multiplies tiles, Isa::avx512_bf16 uses vdpbf16ps, and all other sets widen the
+/// operands and call gemm<float>, whose rule about signals then applies. With the first two, the
+/// bits of a result row do not depend on which other rows are computed with it. Sums over more than
+/// kMostDepth products are computed in blocks of kMostDepth, in order.
 class Bf16Products {
  public:
   static constexpr int64_t kMostDepth = 768;
@@ -156,45 +159,44 @@ class Bf16Products {
   Bf16Products(const Bf16Products&) = delete;
   Bf16Products& operator=(const Bf16Products&) = delete;
 
-  /// How many rows to multiply at a time if the result is consumed at once, from a buffer that
-  /// stays in the cache.
+  /// Rows to multiply at a time if the result is consumed immediately, from a buffer that stays in
+  /// the cache.
   int64_t rows_at_once() const;
 
-  /// C [m, b.n] = A [m, b.k] B, added to what C holds if `accumulate`.
+  /// C [m, b.n] = A [m, b.k] B, or C += A B if `accumulate`.
   void multiply(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, bool accumulate,
                 float* c, int64_t ldc);
-  /// Are only whole tiles multiplied? Then operands with zeros up to a multiple of kTileDepth save
-  /// a copy.
-  bool whole_tiles() const { return isa_ == Isa::amx; }
-  /// The same rounded, [m, b.n] with rows b.n apart: written as it leaves the registers.
+  /// Whether products work on full tiles only. If so, operands that are zero-padded to a multiple
+  /// of kTileDepth avoid a copy.
+  bool needs_full_tiles() const { return isa_ == Isa::amx; }
+  /// The product rounded to bfloat16, [m, b.n] with row stride b.n. Rounded in registers.
   void multiply_rounded(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c);
 
-  /// The same rounded and packed, as the right-hand side of another product.
+  /// The product rounded and packed, as the right operand of another product.
   void multiply_packed(int64_t m, const Bf16* a, int64_t lda, const PackedMatrix& b, Bf16* c);
 
-  /// The same for B that is not packed, for products that are made once. Those of up to few_rows()
-  /// rows are made from where it lies: one row takes as long as it takes to read B. Otherwise B is
-  /// packed on the way, 64 columns at a time. The bits of a row then depend on which of both it
-  /// was.
+  /// The product with an unpacked B, for matrices that are used once. Up to few_rows() rows, B is
+  /// read directly: one row takes as long as reading B. For more rows, B is packed on the fly, 64
+  /// columns at a time. The two paths may give different bits for the same row.
   int64_t few_rows() const;
   void multiply(int64_t m, const Bf16* a, int64_t lda, const RowMatrix& b, bool accumulate,
                 float* c, int64_t ldc);
 
-  /// For each head, C_h [m,n] = A_h [m,D] W_h^T, where W [n,heads*D] lies row by row, ldw apart,
-  /// and has the heads beside each other, as A [m,heads*D] and C [m,heads*n] have them. W is read
-  /// in order, all heads at a time.
+  /// For each head, C_h [m,n] = A_h [m,D] W_h^T. W [n,heads*D] is row-major with row stride ldw;
+  /// heads are adjacent in the columns of W, A [m,heads*D] and C [m,heads*n]. W is read in order,
+  /// all heads at a time.
   void multiply_heads(int64_t m, int64_t heads, int64_t n, int64_t D, const Bf16* a, int64_t lda,
                       const Bf16* w, int64_t ldw, float* c, int64_t ldc);
 
-  /// The gradient of a weight: dW [k,n] = X^T dY from X [m,k] and dY [m,n], added to what dW holds
-  /// if `accumulate`.
+  /// The gradient of a weight: dW [k,n] = X^T dY from X [m,k] and dY [m,n], or dW += X^T dY if
+  /// `accumulate`.
   void weight_gradient(int64_t m, int64_t k, int64_t n, const Bf16* x, int64_t ldx, const Bf16* dy,
                        int64_t lddy, bool accumulate, float* dw, int64_t lddw);
 
  private:
-  class Machine;
+  class Backend;
   const Isa isa_;
-  const std::unique_ptr<Machine> machine_;
+  const std::unique_ptr<Backend> backend_;
   int64_t flops_ = 0;
 };
 

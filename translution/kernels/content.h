@@ -7,22 +7,22 @@
 
 namespace translution::kernels {
 
-/// Features [B,rows,heads*D] of which only the channels must lie together: a part of a wider
-/// projection is read where it is.
+/// Features [B,rows,heads*D]. Only the channels must be contiguous, so a slice of a wider
+/// projection needs no copy.
 template <typename T>
 struct Features {
   T* data = nullptr;  ///< null: not needed
   int64_t batch_stride = 0, row_stride = 0;
 };
 
-/// A head of the features; `items` are sample * heads + head.
+/// Pointer to one head of the features; `item` is sample * heads + head.
 template <typename T>
 T* head_of(const Features<T>& x, int64_t item, int64_t heads, int64_t width) {
   return x.data + item / heads * x.batch_stride + item % heads * width;
 }
 
-/// Content attention of one sample and head at a time, on the calling thread. A head is read
-/// and written where it lies. Maps are [B,heads,Nq,N].
+/// Content attention, one sample and head at a time, on the calling thread. Features are read and
+/// written in place, without copies. Maps are [B,heads,Nq,N].
 template <typename T>
 class ContentPasses {
  public:

@@ -10,8 +10,8 @@ int64_t padded(int64_t depth) { return (depth + kTileDepth - 1) / kTileDepth * k
 Bf16ContentPasses::Bf16ContentPasses(const Shape& shape, Isa isa)
     : shape_(shape), isa_(isa), ops_(bf16_row_ops(isa)), products_(isa) {}
 
-// Both operands have zeros beyond their depth. Tiles take them, since what fills no tile would be
-// copied once more.
+// Both operands are zero-padded beyond their depth. Tiles multiply the padding, too, since a partly
+// filled tile would need another copy.
 int64_t Bf16ContentPasses::depth(int64_t count) const {
   return isa_ == Isa::amx ? padded(count) : count;
 }

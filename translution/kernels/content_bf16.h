@@ -6,9 +6,9 @@
 
 namespace translution::kernels {
 
-/// ContentPasses<float> with bfloat16 products: the operands of every product are rounded, q, k, v,
-/// their gradients and the maps stay float32. Each operand is rounded once per pass and item, in
-/// the layout in which it is multiplied.
+/// ContentPasses<float> with bfloat16 products. The operands of every product are rounded; q, k, v,
+/// their gradients and the maps stay float32. Each operand is rounded once per pass and item,
+/// directly into the layout that the product needs.
 class Bf16ContentPasses {
  public:
   using Shape = ContentPasses<float>::Shape;
@@ -28,12 +28,12 @@ class Bf16ContentPasses {
                        const float* d_scores, Features<float> dq, Features<float> dk);
 
  private:
-  /// A matrix [rows, cols] of floats, rows `stride` apart.
+  /// A matrix [rows, cols] of floats with row stride `stride`.
   struct Floats {
     const float* data;
     int64_t stride, rows, cols;
   };
-  /// A left operand.
+  /// The left operand of a product, with row stride `stride`.
   struct Left {
     const Bf16* data;
     int64_t stride, rows;

@@ -15,7 +15,7 @@
 namespace translution::kernels {
 namespace {
 
-std::atomic<int64_t> flops{0};
+std::atomic<int64_t> total_flops{0};
 
 void count(int64_t m, int64_t n, int64_t k, int64_t times = 1) {
   count_gemm_flops(2 * m * n * k * times);
@@ -25,12 +25,13 @@ CBLAS_TRANSPOSE transposed(bool yes) { return yes ? CblasTrans : CblasNoTrans; }
 
 #ifdef TRANSLUTION_HAS_XSMM
 constexpr int64_t kNarrow = 64;
-// libxsmm gives larger products to the BLAS: m * n * k above this.
-constexpr int64_t kMostForXsmm = 64 * 64 * 64;
+// libxsmm forwards products with m * n * k above this to the BLAS.
+constexpr int64_t kXsmmLimit = 64 * 64 * 64;
 
-// libxsmm is column-major, so the operands change places. Its generated code takes no transposed
-// right operand; that one is small here and transposed first. Long products are cut along their
-// rows: 1024x24x24 takes 9.5 instead of 47 us on a processor that OpenBLAS does not know.
+// libxsmm is column-major, so the operands are swapped. Its generated code does not support a
+// transposed right operand, which is small here and is transposed first. Long products are split
+// along their rows: 1024x24x24 takes 9.5 us instead of 47 us on a processor that OpenBLAS does not
+// recognise.
 void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
           const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   float transposed[kNarrow * kNarrow];
@@ -39,14 +40,15 @@ void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
       for (int64_t row = 0; row < k; ++row) transposed[row * n + col] = b[col * ldb + row];
     b = transposed, ldb = n;
   }
-  const char keep = 'N', left = ta ? 'T' : 'N';
+  const char no_transpose = 'N', left = ta ? 'T' : 'N';
   const libxsmm_blasint rows = n, la = lda, lb = ldb, lc = ldc;
   const float alpha = 1;
-  const int64_t length = ta ? k : m, piece = kMostForXsmm / (n * (ta ? m : k));
+  const int64_t length = ta ? k : m, piece = kXsmmLimit / (n * (ta ? m : k));
   for (int64_t begin = 0; begin < length; begin += piece) {
     const int64_t count = std::min(piece, length - begin);
     const libxsmm_blasint cols = ta ? m : count, inner = ta ? count : k;
-    libxsmm_sgemm(&keep, &left, &rows, &cols, &inner, &alpha, b, &lb, a, &la, &beta, c, &lc);
+    libxsmm_sgemm(&no_transpose, &left, &rows, &cols, &inner, &alpha, b, &lb, a, &la, &beta, c,
+                  &lc);
     a += count * lda;
     if (ta)
       b += count * ldb, beta = 1;
@@ -55,10 +57,10 @@ void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
   }
 }
 
-// Null where libxsmm makes no code, as on an instruction set that it does not know.
+// Null if libxsmm generates no code, as on an instruction set that it does not support.
 template <typename T>
-auto small_code(bool ta, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, T beta,
-                int64_t ldc) {
+auto generate_small_gemm(bool ta, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, T beta,
+                         int64_t ldc) {
   const libxsmm_blasint la = ldb, lb = lda, lc = ldc;
   const int flags = ta ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
   const T alpha = 1;
@@ -77,7 +79,7 @@ void gemm<float>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float*
   count(m, n, k);
 #ifdef TRANSLUTION_HAS_XSMM
   if (n < kNarrow && (ta ? m : k) < kNarrow &&
-      (!tb || k < kNarrow))  // so that `transposed` holds b
+      (!tb || k < kNarrow))  // b must fit into `transposed`
     return xsmm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 #endif
 #ifdef TRANSLUTION_HAS_DNNL
@@ -101,18 +103,18 @@ SmallGemm<T>::SmallGemm(bool transpose_a, int64_t m, int64_t n, int64_t k, int64
                         T beta, int64_t ldc)
     : transpose_a_(transpose_a), m_(m), n_(n), k_(k), lda_(lda), ldb_(ldb), ldc_(ldc), beta_(beta) {
 #ifdef TRANSLUTION_HAS_XSMM
-  code_ = small_code(transpose_a, m, n, k, lda, ldb, beta, ldc);
+  code_ = generate_small_gemm(transpose_a, m, n, k, lda, ldb, beta, ldc);
 #endif
 }
 
 template <typename T>
 SmallGemm<T>::~SmallGemm() {
-  if (code_ != nullptr) count(m_, n_, k_, made_);
+  if (code_ != nullptr) count(m_, n_, k_, calls_);
 }
 
 template <typename T>
 void SmallGemm<T>::operator()(const T* a, const T* b, T* c) {
-  ++made_;
+  ++calls_;
   if (code_ != nullptr)
     code_(b, a, c);
   else
@@ -130,9 +132,9 @@ int64_t small_gemm_limit() {
 #endif
 }
 
-void count_gemm_flops(int64_t made) { flops.fetch_add(made, std::memory_order_relaxed); }
+void count_gemm_flops(int64_t flops) { total_flops.fetch_add(flops, std::memory_order_relaxed); }
 
-int64_t gemm_flops() { return flops.load(std::memory_order_relaxed); }
+int64_t gemm_flops() { return total_flops.load(std::memory_order_relaxed); }
 
 const char* gemm_libraries() {
 #if defined(TRANSLUTION_HAS_DNNL) && defined(TRANSLUTION_HAS_XSMM)

@@ -5,7 +5,7 @@
 
 namespace translution::kernels {
 
-// One of each for each isa_*.cpp; only dispatch.cpp calls them.
+// Each isa_*.cpp defines its own; only dispatch.cpp calls them.
 const RowOps<float>& row_ops_scalar_float();
 const RowOps<double>& row_ops_scalar_double();
 const Bf16RowOps& bf16_row_ops_scalar();
@@ -17,7 +17,7 @@ const RowOps<double>& row_ops_avx512_double();
 const Bf16RowOps& bf16_row_ops_avx512();
 const Bf16RowOps& bf16_row_ops_avx512_bf16();
 
-// C [m,n] = A [m,k] B, added to what C holds if `accumulate`. B is packed, see PackedMatrix.
+// C [m,n] = A [m,k] B, or C += A B if `accumulate`. B is packed, see PackedMatrix.
 struct Bf16Product {
   int64_t m, n, k;
   const Bf16* a;
@@ -27,20 +27,21 @@ struct Bf16Product {
   float* c;
   int64_t ldc;
   bool accumulate;
-  Bf16* rounded = nullptr;  // instead of c: the result, rounded, with rows ldc apart
+  Bf16* rounded = nullptr;  // if set, receives the rounded result instead of c; row stride ldc
 };
 
 using RoundRow = void (*)(const float* x, int64_t count, Bf16* out);
 
-// Only bf16.cpp calls the following.
+// The functions below are called by bf16.cpp only.
 void multiply_avx512_bf16(const Bf16Product& product);
 
-// `scratch` has tile_scratch_size(m, k) numbers. The thread's tiles must be configured.
+// `scratch` has tile_scratch_size(m, k) elements. The calling thread's tiles must be configured.
 void multiply_amx(const Bf16Product& product, Bf16* scratch, RoundRow round);
 void configure_tiles();
 void release_tiles();
 
-// How many numbers of A are copied for the tiles: rows and columns that fill none, with zeros.
+// Elements of A that are copied, with zero padding, because their rows or columns do not fill a
+// tile.
 int64_t tile_scratch_size(int64_t m, int64_t k);
 
 }  // namespace translution::kernels

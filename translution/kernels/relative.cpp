@@ -6,11 +6,11 @@
 namespace translution::kernels {
 namespace {
 
-// From this many channels per head on, the gradient of values is taken per head.
+// With at least this many channels per head, the gradient of values is computed per head.
 constexpr int64_t kWideHead = 32;
 
-enum Room { kGather, kQuery, kKey, kQueryGradient, kKeyGradient, kProduct, kRooms };
-enum Product { kEncode, kTableGradient, kFeatureGradient, kSmalls };
+enum Buffer { kGather, kQuery, kKey, kQueryGradient, kKeyGradient, kProduct, kBuffers };
+enum Product { kEncode, kTableGradient, kFeatureGradient, kProducts };
 
 }  // namespace
 
@@ -26,24 +26,24 @@ RelativePasses<T>::RelativePasses(const SlotPlan& plan, const Sizes& sizes)
       sizes_(sizes),
       ops_(row_ops<T>()),
       heads_(sizes.batch_last ? ops_.rows_last : ops_.heads),
-      rooms_(kRooms),
-      room_sizes_(kRooms, 0),
-      smalls_(kSmalls) {}
+      buffers_(kBuffers),
+      buffer_sizes_(kBuffers, 0),
+      products_(kProducts) {}
 
 template <typename T>
 T* RelativePasses<T>::scratch(int which, int64_t count) {
-  if (room_sizes_[which] < count) {
-    rooms_[which].reset(new T[count]);
-    room_sizes_[which] = count;
+  if (buffer_sizes_[which] < count) {
+    buffers_[which].reset(new T[count]);
+    buffer_sizes_[which] = count;
   }
-  return rooms_[which].get();
+  return buffers_[which].get();
 }
 
-// The products with the samples last; sides of one width use the same.
+// The cached product of one token if the batch is innermost; sides of equal sizes share it.
 template <typename T>
-SmallGemm<T>& RelativePasses<T>::small(int which, const Side<T>& side) {
+SmallGemm<T>& RelativePasses<T>::token_product(int which, const Side<T>& side) {
   const int64_t B = sizes_.batch, C = side.channels, E = side.width;
-  auto& [product, channels, width] = smalls_[which];
+  auto& [product, channels, width] = products_[which];
   if (product != nullptr && channels == C && width == E) return *product;
   channels = C, width = E;
   if (which == kEncode)  // out [E,B] = table^T [E,C] x [C,B]
@@ -55,42 +55,43 @@ SmallGemm<T>& RelativePasses<T>::small(int which, const Side<T>& side) {
   return *product;
 }
 
-// The rows of the tokens as one matrix [tokens * B, channels]: in place where they are neighbours.
+// The rows of the tokens as one matrix [tokens * B, channels]. Copies only if the tokens are not
+// consecutive.
 template <typename T>
 const T* RelativePasses<T>::rows(const Side<T>& side, const std::vector<int64_t>& tokens,
-                                 T* space) const {
+                                 T* buffer) const {
   const int64_t block = sizes_.batch * side.channels;
   if (are_consecutive(tokens)) return side.x + tokens[0] * block;
   for (size_t t = 0; t < tokens.size(); ++t)
-    std::memcpy(space + t * block, side.x + tokens[t] * block, block * sizeof(T));
-  return space;
+    std::memcpy(buffer + t * block, side.x + tokens[t] * block, block * sizeof(T));
+  return buffer;
 }
 
 template <typename T>
 inline const T* RelativePasses<T>::encode(const Side<T>& side, int64_t slot,
-                                          const std::vector<int64_t>& tokens, T* space, T* out) {
+                                          const std::vector<int64_t>& tokens, T* buffer, T* out) {
   if (side.table == nullptr) return rows(side, tokens, out);
   if (sizes_.batch_last) {
     encode_each(side, slot, tokens, out);
     return out;
   }
   const int64_t count = static_cast<int64_t>(tokens.size()) * sizes_.batch;
-  gemm<T>(false, false, count, side.width, side.channels, rows(side, tokens, space), side.channels,
+  gemm<T>(false, false, count, side.width, side.channels, rows(side, tokens, buffer), side.channels,
           side.table + slot * side.channels * side.width, side.width, 0, out, side.width);
   return out;
 }
 
-// Samples last, [width,B] = table^T [channels,B]: token by token, nothing is copied together.
+// Batch innermost, [width,B] = table^T [channels,B]: token by token, so nothing is gathered.
 template <typename T>
 void RelativePasses<T>::encode_each(const Side<T>& side, int64_t slot,
                                     const std::vector<int64_t>& tokens, T* out) {
   const int64_t B = sizes_.batch, C = side.channels, E = side.width;
-  auto& product = small(kEncode, side);
+  auto& product = token_product(kEncode, side);
   for (size_t t = 0; t < tokens.size(); ++t)
     product(side.table + slot * C * E, side.x + tokens[t] * B * C, out + t * B * E);
 }
 
-// dtable[slot] += x^T d and dx += d table[slot]^T, over the rows of the tokens.
+// dtable[slot] += x^T d and dx += d table[slot]^T, summed over the rows of the tokens.
 template <typename T>
 void RelativePasses<T>::add_gradient(const Side<T>& side, const SideGradient<T>& grad, int64_t slot,
                                      const std::vector<int64_t>& tokens, const T* d) {
@@ -113,9 +114,9 @@ void RelativePasses<T>::add_table_gradient(const Side<T>& side, const SideGradie
     return;
   }
   T* const transposed =
-      scratch(kProduct, E * C);  // d x is [width,channels], the table the other way round
+      scratch(kProduct, E * C);  // d x is [width,channels], the transpose of the table
   std::fill_n(transposed, E * C, T(0));
-  auto& product = small(kTableGradient, side);
+  auto& product = token_product(kTableGradient, side);
   for (size_t t = 0; t < tokens.size(); ++t)
     product(d + t * B * E, side.rows + tokens[t] * B * C, transposed);
   ops_.transpose(transposed, E, C, C, 1, beta, sum, E);
@@ -130,7 +131,7 @@ void RelativePasses<T>::add_feature_gradient(const Side<T>& side, T* dx, int64_t
   if (side.table != nullptr) {
     const T* const table = side.table + slot * C * E;
     if (sizes_.batch_last) {
-      auto& product = small(kFeatureGradient, side);
+      auto& product = token_product(kFeatureGradient, side);
       for (int64_t t = 0; t < count; ++t) product(table, d + t * B * E, dx + tokens[t] * block);
       return;
     }
@@ -144,15 +145,15 @@ void RelativePasses<T>::add_feature_gradient(const Side<T>& side, T* dx, int64_t
 }
 
 template <typename T>
-void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T* kept, T* scores) {
+void RelativePasses<T>::scores(int shard, const Side<T>& q, const Side<T>& k, T* saved, T* scores) {
   const int64_t B = sizes_.batch, H = sizes_.heads, E = q.width;
   T* gather =
       scratch(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
-    T* q_out = kept ? kept + chunk.first_row * B * E : scratch(kQuery, plan_.max_queries * B * E);
-    T* k_out = kept ? q_out + static_cast<int64_t>(chunk.queries.size()) * B * E
-                    : scratch(kKey, plan_.max_keys * B * E);
+    T* q_out = saved ? saved + chunk.first_row * B * E : scratch(kQuery, plan_.max_queries * B * E);
+    T* k_out = saved ? q_out + static_cast<int64_t>(chunk.queries.size()) * B * E
+                     : scratch(kKey, plan_.max_keys * B * E);
     const T* q_rows = encode(q, chunk.slot, chunk.queries, gather, q_out);
     const T* k_rows = encode(k, chunk.key_slot, chunk.keys, gather, k_out);
     for (const auto& pair : chunk.pairs)
@@ -165,10 +166,10 @@ template <typename T>
 void RelativePasses<T>::values(int shard, const Side<T>& v, const T* weights, T* out) {
   const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width;
   T* gather = scratch(kGather, plan_.max_keys * B * v.channels);
-  T* space = scratch(kKey, plan_.max_keys * B * F);
+  T* buffer = scratch(kKey, plan_.max_keys * B * F);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
-    const T* v_rows = encode(v, chunk.slot, chunk.keys, gather, space);
+    const T* v_rows = encode(v, chunk.slot, chunk.keys, gather, buffer);
     for (const auto& pair : chunk.pairs)
       heads_.add_scaled(weights + pair_at(chunk, pair, sizes_), v_rows + pair.key * B * F, B, H,
                         F / H, sizes_.samples, out + chunk.queries[pair.query] * B * F);
@@ -179,20 +180,21 @@ template <typename T>
 void RelativePasses<T>::values_backward(int shard, const Side<T>& v, const T* weights,
                                         const T* d_out, T* d_weights, const SideGradient<T>& dv) {
   const Side<T> out_side{d_out, nullptr, v.width, v.width};
-  T* space = scratch(kQuery, plan_.max_queries * sizes_.batch * v.width);
-  const bool wide = v.table != nullptr && !sizes_.batch_last && v.width / sizes_.heads >= kWideHead;
+  T* buffer = scratch(kQuery, plan_.max_queries * sizes_.batch * v.width);
+  const bool by_head =
+      v.table != nullptr && !sizes_.batch_last && v.width / sizes_.heads >= kWideHead;
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
-    const T* d_rows = rows(out_side, chunk.queries, space);
-    if (wide)
+    const T* d_rows = rows(out_side, chunk.queries, buffer);
+    if (by_head)
       wide_values_backward(chunk, v, weights, d_rows, d_weights, dv);
     else
       narrow_values_backward(chunk, v, weights, d_rows, d_weights, dv);
   }
 }
 
-// Per head, u = d_out Wv^T serves twice: u . x is the gradient of the weight, weight * u that of x.
-// That is one product in all, where encoding v again takes two.
+// Per head, u = d_out Wv^T is used twice: u . x is the gradient of the weight, and weight * u is
+// that of x. This is one matrix product; recomputing v would take two.
 template <typename T>
 void RelativePasses<T>::wide_values_backward(const Chunk& chunk, const Side<T>& v, const T* weights,
                                              const T* d_rows, T* d_weights,
@@ -201,14 +203,14 @@ void RelativePasses<T>::wide_values_backward(const Chunk& chunk, const Side<T>& 
   const int64_t queries = static_cast<int64_t>(chunk.queries.size());
   const T* x_rows = rows(v, chunk.keys, scratch(kKey, plan_.max_keys * B * C));
   T* u = scratch(kQueryGradient, plan_.max_queries * B * C);
-  T* unneeded = dv.dx ? nullptr : scratch(kProduct, B * C);
+  T* discarded = dv.dx ? nullptr : scratch(kProduct, B * C);
   for (int64_t h = 0; h < H; ++h) {
     gemm<T>(false, true, queries * B, C, D, d_rows + h * D, F, v.table + chunk.slot * C * F + h * D,
             F, 0, u, C);
     for (const auto& pair : chunk.pairs) {
       const int64_t lanes = pair_at(chunk, pair, sizes_) + h;
       ops_.dot_and_add(u + pair.query * B * C, x_rows + pair.key * B * C, weights + lanes, B, H, C,
-                       d_weights + lanes, dv.dx ? dv.dx + chunk.keys[pair.key] * B * C : unneeded);
+                       d_weights + lanes, dv.dx ? dv.dx + chunk.keys[pair.key] * B * C : discarded);
     }
   }
   if (dv.dtable == nullptr) return;
@@ -216,8 +218,8 @@ void RelativePasses<T>::wide_values_backward(const Chunk& chunk, const Side<T>& 
   add_gradient(v, table_only, chunk.slot, chunk.keys, weighted(chunk, weights, d_rows, F));
 }
 
-// With heads of 8 channels the products per head above are too thin (60 against 120 GFLOP/s), so v
-// is encoded again.
+// With heads of 8 channels, the products per head of wide_values_backward are too narrow (60
+// instead of 120 GFLOP/s), so v is recomputed.
 template <typename T>
 void RelativePasses<T>::narrow_values_backward(const Chunk& chunk, const Side<T>& v,
                                                const T* weights, const T* d_rows, T* d_weights,
@@ -248,22 +250,22 @@ const T* RelativePasses<T>::weighted(const Chunk& chunk, const T* weights, const
 
 template <typename T>
 void RelativePasses<T>::scores_backward(int shard, const Side<T>& q, const Side<T>& k,
-                                        const T* kept, const T* d_scores, const SideGradient<T>& dq,
-                                        const SideGradient<T>& dk) {
+                                        const T* saved, const T* d_scores,
+                                        const SideGradient<T>& dq, const SideGradient<T>& dk) {
   const int64_t B = sizes_.batch, H = sizes_.heads, E = q.width, D = E / H;
   T* gather =
       scratch(kGather, std::max(plan_.max_queries * q.channels, plan_.max_keys * k.channels) * B);
-  T* q_space = scratch(kQuery, plan_.max_queries * B * E);
-  T* k_space = scratch(kKey, plan_.max_keys * B * E);
+  T* q_buffer = scratch(kQuery, plan_.max_queries * B * E);
+  T* k_buffer = scratch(kKey, plan_.max_keys * B * E);
   T* dq_rows = scratch(kQueryGradient, plan_.max_queries * B * E);
   T* dk_rows = scratch(kKeyGradient, plan_.max_keys * B * E);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
     const int64_t q_count = static_cast<int64_t>(chunk.queries.size()) * B * E;
-    const T* q_rows = kept && q.table ? kept + chunk.first_row * B * E
-                                      : encode(q, chunk.slot, chunk.queries, gather, q_space);
-    const T* k_rows = kept && k.table ? kept + chunk.first_row * B * E + q_count
-                                      : encode(k, chunk.key_slot, chunk.keys, gather, k_space);
+    const T* q_rows = saved && q.table ? saved + chunk.first_row * B * E
+                                       : encode(q, chunk.slot, chunk.queries, gather, q_buffer);
+    const T* k_rows = saved && k.table ? saved + chunk.first_row * B * E + q_count
+                                       : encode(k, chunk.key_slot, chunk.keys, gather, k_buffer);
     if (!chunk.matching) {
       std::fill_n(dq_rows, q_count, T(0));
       std::fill_n(dk_rows, chunk.keys.size() * B * E, T(0));

@@ -9,44 +9,44 @@
 
 namespace translution::kernels {
 
-/// A table of matrices [M,channels,width] for bfloat16 products: its packed copies, each
-/// [M, packed size], or the table itself, of which a matrix is packed when its turn comes.
+/// A weight table [M,channels,width] for bfloat16 products: packed copies, each [M, packed size],
+/// or the table itself, whose matrices are then packed when they are needed.
 struct Bf16Table {
-  const Bf16* straight = nullptr;    ///< as [channels,width]; null: not packed
-  const Bf16* transposed = nullptr;  ///< as [width,channels]
-  const float* floats = nullptr;     ///< the table, in one of the two types
-  const Bf16* halves = nullptr;
+  const Bf16* straight = nullptr;    ///< packed [channels,width]; null: not packed
+  const Bf16* transposed = nullptr;  ///< packed [width,channels]; null: not packed
+  const float* floats = nullptr;     ///< the table in float32, or
+  const Bf16* halves = nullptr;      ///< in bfloat16
 
   bool defined() const { return straight || transposed || floats || halves; }
 };
 
-/// One relative side, as Side of relative.h: x [tokens,B,channels] is rounded.
+/// One relative side, like Side of relative.h; x [tokens,B,channels] is rounded.
 struct Bf16Side {
   const Bf16* x = nullptr;
   Bf16Table table;
   int64_t channels = 0, width = 0;
 };
 
-/// RelativePasses with products of bfloat16. Encodings are rounded; scores, weights, sums and
+/// RelativePasses with bfloat16 products. Encodings are rounded; scores, weights, sums and
 /// gradients are float32.
 class Bf16RelativePasses {
  public:
   Bf16RelativePasses(const SlotPlan& plan, const Sizes& sizes);
 
-  void scores(int shard, const Bf16Side& q, const Bf16Side& k, Bf16* kept, float* scores);
+  void scores(int shard, const Bf16Side& q, const Bf16Side& k, Bf16* saved, float* scores);
   void values(int shard, const Bf16Side& v, const float* weights, float* out);
   /// `d_out` is rounded.
   void values_backward(int shard, const Bf16Side& v, const float* weights, const Bf16* d_out,
                        float* d_weights, const SideGradient<float>& dv);
-  void scores_backward(int shard, const Bf16Side& q, const Bf16Side& k, const Bf16* kept,
+  void scores_backward(int shard, const Bf16Side& q, const Bf16Side& k, const Bf16* saved,
                        const float* d_scores, const SideGradient<float>& dq,
                        const SideGradient<float>& dk);
 
  private:
   using Tokens = std::vector<int64_t>;
 
-  /// A matrix of a table that was packed here, and is found again for the next chunk of its slot.
-  struct Packed {
+  /// The last matrix of a table that was packed, cached for the next chunk of the same slot.
+  struct PackedCache {
     const void* table = nullptr;
     int64_t slot = -1;
     Scratch<Bf16> tiles;
@@ -54,8 +54,8 @@ class Bf16RelativePasses {
 
   PackedMatrix straight(const Bf16Side& side, int64_t slot, int which);
   PackedMatrix transposed(const Bf16Side& side, int64_t slot, int which);
-  PackedMatrix packed(const Bf16Side& side, int64_t slot, bool transposed, Packed& made);
-  const Bf16* rows(const Bf16* x, int64_t channels, const Tokens& tokens, Bf16* space) const;
+  PackedMatrix packed(const Bf16Side& side, int64_t slot, bool transposed, PackedCache& cache);
+  const Bf16* rows(const Bf16* x, int64_t channels, const Tokens& tokens, Bf16* buffer) const;
   const Bf16* features(const Bf16Side& side, const Tokens& tokens);
   const Bf16* encode(const Bf16Side& side, int64_t slot, const Tokens& tokens, int which,
                      Bf16* out);
@@ -75,7 +75,7 @@ class Bf16RelativePasses {
   const Bf16RowOps& ops_;
   const RowOps<float>& floats_;
   Bf16Products products_;
-  Packed straight_[2], transposed_[2];  // of queries or values, and of keys
+  PackedCache straight_[2], transposed_[2];  // of queries or values, and of keys
   Scratch<Bf16> gathered_, query_, key_, d_query_, d_key_;
   Scratch<float> sums_;
 };

@@ -14,37 +14,39 @@ int64_t padded(int64_t count) { return (count + kTileDepth - 1) / kTileDepth * k
 Bf16LastPasses::Bf16LastPasses(const SlotPlan& plan, const Sizes& sizes)
     : plan_(plan), sizes_(sizes), ops_(bf16_row_ops()), floats_(row_ops<float>()) {}
 
-// Tiles are whole: what they have beyond k is 0 in both operands.
-int64_t Bf16LastPasses::depth(int64_t k) const { return products_.whole_tiles() ? padded(k) : k; }
+// Full tiles are multiplied: beyond k, both operands are 0.
+int64_t Bf16LastPasses::depth(int64_t k) const {
+  return products_.needs_full_tiles() ? padded(k) : k;
+}
 
 void Bf16LastPasses::encode(const Bf16LastSide& side, int64_t slot, const Tokens& tokens,
                             Encoded& out) {
   const int64_t B = sizes_.batch, C = side.channels, E = side.width;
   const int64_t x_size = packed_size(C, B), size = packed_size(E, B);
-  out.of.resize(tokens.size());
+  out.rows.resize(tokens.size());
   if (side.table_transposed == nullptr) {
-    for (size_t t = 0; t < tokens.size(); ++t) out.of[t] = side.x + tokens[t] * x_size;
+    for (size_t t = 0; t < tokens.size(); ++t) out.rows[t] = side.x + tokens[t] * x_size;
     return;
   }
-  Bf16* const made = out.made.with(count_of(tokens) * size);
+  Bf16* const encodings = out.buffer.with(count_of(tokens) * size);
   const Bf16* const matrix = side.table_transposed + slot * E * padded(C);
   for (size_t t = 0; t < tokens.size(); ++t) {
-    out.of[t] = made + t * size;
+    out.rows[t] = encodings + t * size;
     products_.multiply_packed(E, matrix, padded(C),
                               PackedMatrix(side.x + tokens[t] * x_size, depth(C), B),
-                              made + t * size);
+                              encodings + t * size);
   }
 }
 
-void Bf16LastPasses::make_room(int64_t tokens, int64_t width, Scaled& out) {
+void Bf16LastPasses::allocate_zeros(int64_t tokens, int64_t width, Scaled& out) {
   const int64_t B = sizes_.batch;
   out.packed_size = packed_size(width, B), out.matrix_size = width * padded(B);
   std::fill_n(out.packed.with(tokens * out.packed_size), tokens * out.packed_size, Bf16{0});
   std::fill_n(out.matrix.with(tokens * out.matrix_size), tokens * out.matrix_size, Bf16{0});
 }
 
-// weight * x over the pairs: summed per key from rows of queries, or the other way round, then
-// rounded.
+// weight * x, summed over the pairs of each key from rows of queries, or of each query from rows of
+// keys, then rounded.
 void Bf16LastPasses::scale(const Chunk& chunk, const float* weights,
                            const std::vector<const Bf16*>& x, bool to_keys, int64_t width,
                            Scaled& out) {
@@ -77,7 +79,7 @@ void Bf16LastPasses::add_gradient(const Bf16LastSide& side, const SideGradient<f
   const Bf16* const packed = d.packed.with(0);
   const Bf16* const matrix = d.matrix.with(0);
   if (grad.dtable != nullptr) {
-    float* const transposed = sums_.with(E * C);  // the table's gradient the other way round
+    float* const transposed = sums_.with(E * C);  // the transpose of the table's gradient
     for (size_t t = 0; t < tokens.size(); ++t)
       products_.multiply(
           E, matrix + t * d.matrix_size, padded(B),
@@ -109,7 +111,7 @@ void Bf16LastPasses::scores(int shard, const Bf16LastSide& q, const Bf16LastSide
     encode(q, chunk.slot, chunk.queries, query_);
     encode(k, chunk.key_slot, chunk.keys, key_);
     for (const auto& pair : chunk.pairs)
-      ops_.rows_last.dots(query_.of[pair.query], key_.of[pair.key], B, H, E / H, sizes_.samples,
+      ops_.rows_last.dots(query_.rows[pair.query], key_.rows[pair.key], B, H, E / H, sizes_.samples,
                           scores + pair_at(chunk, pair, sizes_));
   }
 }
@@ -120,7 +122,7 @@ void Bf16LastPasses::values(int shard, const Bf16LastSide& v, const float* weigh
     const Chunk& chunk = plan_.chunks[c];
     encode(v, chunk.slot, chunk.keys, key_);
     for (const auto& pair : chunk.pairs)
-      ops_.rows_last.add_scaled(weights + pair_at(chunk, pair, sizes_), key_.of[pair.key], B, H,
+      ops_.rows_last.add_scaled(weights + pair_at(chunk, pair, sizes_), key_.rows[pair.key], B, H,
                                 F / H, sizes_.samples, out + chunk.queries[pair.query] * B * F);
   }
 }
@@ -130,17 +132,17 @@ void Bf16LastPasses::values_backward(int shard, const Bf16LastSide& v, const flo
                                      const SideGradient<float>& dv) {
   const int64_t B = sizes_.batch, H = sizes_.heads, F = v.width;
   const Bf16LastSide d_side{d_out, nullptr, nullptr, nullptr, F, F};
-  const bool learns = dv.dtable != nullptr || dv.dx != nullptr;
-  if (learns) make_room(plan_.max_keys, F, d_key_);
+  const bool needs_gradient = dv.dtable != nullptr || dv.dx != nullptr;
+  if (needs_gradient) allocate_zeros(plan_.max_keys, F, d_key_);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
     encode(v, chunk.slot, chunk.keys, key_);
     encode(d_side, 0, chunk.queries, query_);
     for (const auto& pair : chunk.pairs)
-      ops_.rows_last.dots(query_.of[pair.query], key_.of[pair.key], B, H, F / H, sizes_.samples,
+      ops_.rows_last.dots(query_.rows[pair.query], key_.rows[pair.key], B, H, F / H, sizes_.samples,
                           d_weights + pair_at(chunk, pair, sizes_));
-    if (!learns) continue;
-    scale(chunk, weights, query_.of, /*to_keys=*/true, F, d_key_);
+    if (!needs_gradient) continue;
+    scale(chunk, weights, query_.rows, /*to_keys=*/true, F, d_key_);
     add_gradient(v, dv, chunk.slot, chunk.keys, d_key_);
   }
 }
@@ -149,14 +151,14 @@ void Bf16LastPasses::scores_backward(int shard, const Bf16LastSide& q, const Bf1
                                      const Bf16*, const float* d_scores,
                                      const SideGradient<float>& dq, const SideGradient<float>& dk) {
   const int64_t E = q.width;
-  make_room(plan_.max_queries, E, d_query_);
-  make_room(plan_.max_keys, E, d_key_);
+  allocate_zeros(plan_.max_queries, E, d_query_);
+  allocate_zeros(plan_.max_keys, E, d_key_);
   for (const int32_t c : plan_.shards[shard]) {
     const Chunk& chunk = plan_.chunks[c];
     encode(q, chunk.slot, chunk.queries, query_);
     encode(k, chunk.key_slot, chunk.keys, key_);
-    scale(chunk, d_scores, key_.of, /*to_keys=*/false, E, d_query_);
-    scale(chunk, d_scores, query_.of, /*to_keys=*/true, E, d_key_);
+    scale(chunk, d_scores, key_.rows, /*to_keys=*/false, E, d_query_);
+    scale(chunk, d_scores, query_.rows, /*to_keys=*/true, E, d_key_);
     add_gradient(q, dq, chunk.slot, chunk.queries, d_query_);
     add_gradient(k, dk, chunk.key_slot, chunk.keys, d_key_);
   }

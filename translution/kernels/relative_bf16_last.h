@@ -9,9 +9,9 @@
 
 namespace translution::kernels {
 
-/// One relative side with the samples last, for products of bfloat16. Features of a token are
-/// packed as [channels,B] and, for the gradient of a table, as [B,channels]. Tables are rows of
-/// bfloat16 with zeros up to a multiple of kTileDepth; both are null where the encoding is x
+/// One relative side with the batch innermost, for bfloat16 products. Features of a token are
+/// packed as [channels,B] and, for the gradient of a table, as [B,channels]. Tables are row-major
+/// bfloat16, with rows zero-padded to a multiple of kTileDepth; both are null if the encoding is x
 /// itself.
 struct Bf16LastSide {
   const Bf16* x = nullptr;                 ///< [tokens, packed size]
@@ -21,32 +21,31 @@ struct Bf16LastSide {
   int64_t channels = 0, width = 0;
 };
 
-/// RelativePasses with the samples last and products of bfloat16: narrow rows fill whole vectors.
-/// Encodings are rounded and stay packed, so that they are operands of the next product as they
-/// are.
+/// RelativePasses with the batch innermost and bfloat16 products, so that narrow channels still
+/// fill vectors. Encodings are rounded and stay packed, ready to be operands of the next product.
 class Bf16LastPasses {
  public:
   Bf16LastPasses(const SlotPlan& plan, const Sizes& sizes);
 
-  /// `kept` is null: encodings this narrow are made again sooner than they are read.
-  void scores(int shard, const Bf16LastSide& q, const Bf16LastSide& k, Bf16* kept, float* scores);
+  /// `saved` is null: recomputing encodings this narrow is faster than reading them.
+  void scores(int shard, const Bf16LastSide& q, const Bf16LastSide& k, Bf16* saved, float* scores);
   void values(int shard, const Bf16LastSide& v, const float* weights, float* out);
   /// `d_out` is packed as features are: [Nq, packed size] of [width,B].
   void values_backward(int shard, const Bf16LastSide& v, const float* weights, const Bf16* d_out,
                        float* d_weights, const SideGradient<float>& dv);
-  void scores_backward(int shard, const Bf16LastSide& q, const Bf16LastSide& k, const Bf16* kept,
+  void scores_backward(int shard, const Bf16LastSide& q, const Bf16LastSide& k, const Bf16* saved,
                        const float* d_scores, const SideGradient<float>& dq,
                        const SideGradient<float>& dk);
 
  private:
   using Tokens = std::vector<int64_t>;
 
-  /// Rows of a chunk's tokens, each packed.
+  /// Encodings of a chunk's tokens, each packed.
   struct Encoded {
-    std::vector<const Bf16*> of;
-    Scratch<Bf16> made;
+    std::vector<const Bf16*> rows;  ///< point into `buffer` or into the features
+    Scratch<Bf16> buffer;
   };
-  /// Gradients of a chunk's encodings, each packed and as a matrix [width, B].
+  /// Gradients of a chunk's encodings, each both packed and as a matrix [width, B].
   struct Scaled {
     Scratch<Bf16> packed, matrix;
     int64_t packed_size, matrix_size;
@@ -55,7 +54,7 @@ class Bf16LastPasses {
   void encode(const Bf16LastSide& side, int64_t slot, const Tokens& tokens, Encoded& out);
   void scale(const Chunk& chunk, const float* weights, const std::vector<const Bf16*>& x,
              bool to_keys, int64_t width, Scaled& out);
-  void make_room(int64_t tokens, int64_t width, Scaled& out);
+  void allocate_zeros(int64_t tokens, int64_t width, Scaled& out);
   void add_gradient(const Bf16LastSide& side, const SideGradient<float>& grad, int64_t slot,
                     const Tokens& tokens, Scaled& d);
   int64_t depth(int64_t k) const;

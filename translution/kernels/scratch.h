@@ -7,11 +7,12 @@
 
 namespace translution::kernels {
 
-/// Memory that only grows, aligned to cache lines: a vector or tile that crosses them loads slower.
+/// A scratch buffer that only grows. Aligned to cache lines, since a vector or tile that crosses
+/// one loads slower.
 template <typename T>
 class Scratch {
  public:
-  /// Room for `count` numbers; what was there is lost where it grows.
+  /// A pointer to at least `count` elements. Growing discards the contents.
   T* with(int64_t count) {
     if (count <= size_) return memory_.get();
     const size_t bytes = (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;

@@ -8,36 +8,36 @@
 namespace translution::kernels {
 namespace {
 
-// Rows of a product. Below kFewRows the libraries lose speed, so spans are merged up to there even
-// though their rows must then be copied together. Beyond kChunkNumbers the encodings of a chunk
-// leave a second-level cache of 1 MB (256 rows of 192 channels), and beyond kManyRows narrow
-// products slow down.
-constexpr int64_t kFewRows = 128;
+// Rows of a product. With fewer than kMinChunkRows the libraries lose speed, so shorter spans are
+// merged, even though their rows must then be gathered by copying. With more than kChunkNumbers
+// elements, the encodings of a chunk no longer fit into an L2 cache of 1 MB (256 rows of 192
+// channels). With more than kMaxChunkRows, narrow products slow down.
+constexpr int64_t kMinChunkRows = 128;
 constexpr int64_t kChunkNumbers = 256 * 192;
-constexpr int64_t kManyRows = 1024;
+constexpr int64_t kMaxChunkRows = 1024;
 
 struct TokenPair {
   int64_t i, j;
 };
 
-int32_t place_of(std::vector<int64_t>& tokens, std::map<int64_t, int32_t>& places, int64_t token) {
-  const auto [entry, is_new] = places.emplace(token, static_cast<int32_t>(tokens.size()));
+int32_t index_of(std::vector<int64_t>& tokens, std::map<int64_t, int32_t>& indices, int64_t token) {
+  const auto [entry, is_new] = indices.emplace(token, static_cast<int32_t>(tokens.size()));
   if (is_new) tokens.push_back(token);
   return entry->second;
 }
 
 Chunk make_chunk(const PairSpan& span, const TokenPair* first, const TokenPair* last) {
   Chunk chunk{span.slot, span.key_slot, {}, {}, {}, /*matching=*/true};
-  std::map<int64_t, int32_t> query_places, key_places;
+  std::map<int64_t, int32_t> query_indices, key_indices;
   for (const TokenPair* pair = first; pair != last; ++pair)
-    chunk.pairs.push_back({place_of(chunk.queries, query_places, pair->i),
-                           place_of(chunk.keys, key_places, pair->j)});
+    chunk.pairs.push_back({index_of(chunk.queries, query_indices, pair->i),
+                           index_of(chunk.keys, key_indices, pair->j)});
   chunk.matching =
       chunk.queries.size() == chunk.pairs.size() && chunk.keys.size() == chunk.pairs.size();
   return chunk;
 }
 
-// The pairs of one slot and key slot, and where each of its spans ends among them.
+// The pairs of one slot and key slot. span_ends[s] is the index after the last pair of span s.
 struct SlotPairs {
   PairSpan first;
   std::vector<TokenPair> pairs;
@@ -60,7 +60,8 @@ std::vector<SlotPairs> pairs_by_slot(const std::vector<PairSpan>& spans) {
   return groups;
 }
 
-// One chunk for a slot in which tokens meet many others: everything is encoded once.
+// Whether tokens have more than two partners on average. Such a slot becomes one chunk, in which
+// each token is encoded once.
 bool is_dense(const std::vector<TokenPair>& pairs) {
   std::map<int64_t, int> queries, keys;
   for (const auto& pair : pairs) ++queries[pair.i], ++keys[pair.j];
@@ -73,12 +74,13 @@ void cut_slot(const SlotPairs& group, int64_t batch, int64_t width, std::vector<
     chunks.push_back(make_chunk(span, pairs.data(), pairs.data() + pairs.size()));
     return;
   }
-  const size_t most = std::max<int64_t>(1, std::min(kManyRows, kChunkNumbers / width) / batch);
-  const size_t few = std::max<int64_t>(1, kFewRows / batch);
+  const size_t max_pairs =
+      std::max<int64_t>(1, std::min(kMaxChunkRows, kChunkNumbers / width) / batch);
+  const size_t min_pairs = std::max<int64_t>(1, kMinChunkRows / batch);
   size_t begin = 0;
   for (const size_t end : span_ends) {
-    while (end - begin >= few) {
-      const size_t count = std::min(most, end - begin);
+    while (end - begin >= min_pairs) {
+      const size_t count = std::min(max_pairs, end - begin);
       chunks.push_back(make_chunk(span, &pairs[begin], &pairs[begin] + count));
       begin += count;
     }
@@ -87,8 +89,8 @@ void cut_slot(const SlotPairs& group, int64_t batch, int64_t width, std::vector<
     chunks.push_back(make_chunk(span, &pairs[begin], pairs.data() + pairs.size()));
 }
 
-// Chunks that write the same row of a table belong to one task. Query and key tables are different
-// tables, so a slot and a key slot of the same number do not meet.
+// Assigns chunks that write the same table row to one task. Queries and keys have separate tables,
+// so a slot and a key slot with the same number do not conflict.
 std::vector<int32_t> find_tasks(const std::vector<Chunk>& chunks) {
   std::vector<int32_t> parent(chunks.size());
   std::iota(parent.begin(), parent.end(), 0);
@@ -120,10 +122,10 @@ SlotWork work_of(const std::vector<PairSpan>& spans, int64_t batch, int64_t widt
   return work;
 }
 
-// Tasks, largest first, each to the shard with the least to do. A chunk counts as `least` rows or
-// more.
-std::vector<std::vector<int32_t>> share_out(const std::vector<Chunk>& chunks, int64_t least,
-                                            int64_t count) {
+// Assigns tasks, largest first, to the shard with the lowest load. A chunk counts as at least
+// `min_rows` rows.
+std::vector<std::vector<int32_t>> balance_shards(const std::vector<Chunk>& chunks, int64_t min_rows,
+                                                 int64_t count) {
   struct Task {
     int64_t rows = 0;
     std::vector<int32_t> chunks;
@@ -131,7 +133,7 @@ std::vector<std::vector<int32_t>> share_out(const std::vector<Chunk>& chunks, in
   const auto task_of = find_tasks(chunks);
   std::map<int32_t, Task> tasks;
   for (int32_t c = 0; c < static_cast<int32_t>(task_of.size()); ++c) {
-    tasks[task_of[c]].rows += std::max(chunks[c].rows(), least);
+    tasks[task_of[c]].rows += std::max(chunks[c].rows(), min_rows);
     tasks[task_of[c]].chunks.push_back(c);
   }
   std::vector<const Task*> order;
@@ -159,8 +161,8 @@ SlotPlan make_slot_plan(const std::vector<PairSpan>& spans, int64_t batch, int64
     plan.max_queries = std::max<int64_t>(plan.max_queries, chunk.queries.size());
     plan.max_keys = std::max<int64_t>(plan.max_keys, chunk.keys.size());
   }
-  plan.shards = share_out(plan.chunks, 2 * kRowsOfAMatrix * plan.counts.parts / batch,
-                          plan.counts.sums * plan.counts.parts);
+  plan.shards = balance_shards(plan.chunks, 2 * kRowsOfAMatrix * plan.counts.parts / batch,
+                               plan.counts.sums * plan.counts.parts);
   return plan;
 }
 

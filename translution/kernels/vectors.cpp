@@ -14,7 +14,7 @@ VectorPasses<T>::VectorPasses(const Shape& shape, const int32_t* slots)
       vectors_(new T[shape.tokens * table_width()]),
       transposed_(new T[shape.tokens * shape.width]) {}
 
-// r_ij of one query: [N,heads*width].
+// Gathers r_ij of one query: [N,heads*width].
 template <typename T>
 const T* VectorPasses<T>::gather(int64_t i, const T* table) {
   const int64_t width = table_width();

@@ -8,10 +8,10 @@
 
 namespace translution::kernels {
 
-/// Attention with a vector per slot: r_ij is the row slot(i, j) of a table [M,heads*width]. Maps
-/// are [B,heads,Nq,N]. For one query the vectors are gathered once for all samples, so that each
-/// pass is one product per head, [B,width] with [N,width] or [B,N] with [N,width], read and written
-/// where it lies. On the calling thread; an object serves one.
+/// Attention with a vector per slot: r_ij is row slot(i, j) of a table [M,heads*width]. Maps are
+/// [B,heads,Nq,N]. For each query, the vectors are gathered once for all samples, so each pass is
+/// one product per head, [B,width] with [N,width] or [B,N] with [N,width], without copies of the
+/// other operands. Runs on the calling thread; use one object per thread.
 template <typename T>
 class VectorPasses {
  public:
@@ -32,7 +32,7 @@ class VectorPasses {
 
  private:
   int64_t table_width() const { return shape_.heads * shape_.width; }
-  /// From one sample to the next, in a map.
+  /// Distance between two samples in a map.
   int64_t sample_stride() const { return shape_.heads * shape_.queries * shape_.tokens; }
   template <typename U>
   U* map_rows(U* maps, int64_t h, int64_t i) const {

@@ -20,7 +20,7 @@ using StepOp = void(at::TensorList parameters, at::TensorList gradients, at::Ten
                     at::TensorList second, int64_t steps, double lr, double beta1, double beta2,
                     double epsilon, double weight_decay, double scale);
 
-// Pieces of fixed size, so that sums do not depend on the number of threads.
+// Pieces have a fixed size, so that sums do not depend on the number of threads.
 constexpr int64_t kPiece = 1 << 16;
 
 template <typename Work>
@@ -63,7 +63,7 @@ double norm_op(at::TensorList gradients) {
   return std::sqrt(total);
 }
 
-// One parameter's part of a step; bumps its version.
+// Updates one parameter and its moments, and bumps the version of the parameter.
 using Update = void(const AdamWOptions& options, int64_t steps, double scale,
                     const at::Tensor& gradient, at::Tensor& parameter, at::Tensor& first,
                     at::Tensor& second);
@@ -89,14 +89,14 @@ kernels::AdamWStep<T> make_step(const AdamWOptions& o, int64_t steps, bool decay
           static_cast<T>(scale)};
 }
 
-// A parameter with packed copies for bfloat16 products: a band of rows is packed while it is in the
-// cache.
+// Updates a parameter that has packed copies for bfloat16 products. Packs each band of rows while
+// it is in cache.
 void update_packed(const kernels::AdamWStep<float>& step, const PackedCopies& copies,
                    const at::Tensor& gradient, at::Tensor& parameter, at::Tensor& first,
                    at::Tensor& second) {
   const int64_t k = parameter.size(-2), n = parameter.size(-1);
-  const int64_t most = std::max(kernels::kTileDepth, kPiece / n);
-  const int64_t length = most / kernels::kTileDepth * kernels::kTileDepth;  // rows of a band
+  const int64_t max_rows = std::max(kernels::kTileDepth, kPiece / n);
+  const int64_t length = max_rows / kernels::kTileDepth * kernels::kTileDepth;  // rows of a band
   const int64_t bands = (k + length - 1) / length;
   parallel_each(parameter.numel() / (k * n) * bands, [&] {
     return [&](int64_t piece) {

@@ -69,8 +69,8 @@ TermGradients backward_meta(const OutputGradients&, const AttentionTerms& terms,
 
 // --- autograd
 
-// Autograd needs defined tensors, so the absent terms are dropped on the way in; bit t of
-// `present` tells whether term t is there.
+// Autograd needs defined tensors, so absent terms are dropped. Bit t of `present` is set if term t
+// is present.
 struct PresentTerms {
   std::vector<at::Tensor> tensors;
   int64_t present = 0;
@@ -115,14 +115,14 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     data["scale"] = call.scale;
     data["precision"] = static_cast<int64_t>(call.precision);
     ctx->mark_non_differentiable({result.attention, result.kept});
-    ctx->set_materialize_grads(false);  // or zeros as large as `kept` would be made for it
+    ctx->set_materialize_grads(false);  // otherwise autograd allocates zeros of the size of `kept`
     return {result.out, result.relative_out, result.attention, result.kept};
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
     const auto saved = ctx->get_saved_variables();
     auto& data = ctx->saved_data;
-    const size_t count = saved.size() - 3;  // behind the terms: keep, attention, kept
+    const size_t count = saved.size() - 3;  // keep, attention and kept follow the terms
     const int64_t present = data["present"].toInt();
     const auto terms = restore_absent(at::ArrayRef<at::Tensor>(saved).slice(0, count), present);
     AttentionCall call;
@@ -134,7 +134,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     call.precision = static_cast<Precision>(data["precision"].toInt());
     const bool relative = terms.rel_v.defined() || terms.table_v.defined();
     int64_t needs = joined(needed_terms(ctx, present), data["joins"].toInt());
-    if (!d_outputs[0].defined()) needs &= ~(int64_t{1} << kV);  // v has no other way out
+    if (!d_outputs[0].defined()) needs &= ~(int64_t{1} << kV);  // v affects `out` only
     const auto grads =
         call_backward({terms.v.defined() ? d_outputs[0] : at::Tensor(),
                        relative ? d_outputs[1] : at::Tensor(), saved[count + 1], saved[count + 2]},
@@ -142,7 +142,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     variable_list result;
     for (int t = 0; t < kTermCount; ++t)
       if ((present >> t) & 1) result.push_back((needs >> t) & 1 ? grads[t] : at::Tensor());
-    result.resize(count + 2);  // none for `present` and the call
+    result.resize(count + 2);  // no gradients of `present` and the call
     return result;
   }
 
@@ -152,7 +152,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     return (t.rel_k.is_same(t.rel_q) ? kJoinK : 0) | (t.rel_v.is_same(t.rel_q) ? kJoinV : 0);
   }
 
-  // Terms that are one tensor are needed or not needed together.
+  // Terms that share a tensor: requests one gradient for all of them.
   static int64_t joined(int64_t needs, int64_t joins) {
     if (!((needs >> kRelQ) & 1)) return needs;
     if (joins & kJoinK) needs &= ~(int64_t{1} << kRelK);
@@ -174,15 +174,15 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
 AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call) {
   const auto present = drop_absent(terms);
   TORCH_CHECK(!present.tensors.empty(),
-              "attention: every term is missing; hand in q, k and v or relative ones");
-  const bool learns = at::GradMode::is_enabled() &&
-                      std::any_of(present.tensors.begin(), present.tensors.end(),
-                                  [](const at::Tensor& t) { return t.requires_grad(); });
-  if (!learns) {
-    auto alone = call;
-    alone.workspace = 0;  // nobody reads what would be kept
+              "attention: expected terms, got none; pass q, k and v, or relative terms");
+  const bool needs_grad = at::GradMode::is_enabled() &&
+                          std::any_of(present.tensors.begin(), present.tensors.end(),
+                                      [](const at::Tensor& t) { return t.requires_grad(); });
+  if (!needs_grad) {
+    auto forward_call = call;
+    forward_call.workspace = 0;  // there is no backward to save encodings for
     at::AutoDispatchBelowADInplaceOrView below;
-    return call_forward(terms, alone);
+    return call_forward(terms, forward_call);
   }
   const auto outputs =
       AttentionFunction::apply(at::TensorList(present.tensors), present.present, call);

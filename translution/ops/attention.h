@@ -10,7 +10,8 @@
 
 namespace translution {
 
-/// The parts from which every method of the family is made; a part that is undefined is absent.
+/// The terms that make up every method of the family. An undefined tensor means that the term is
+/// absent.
 ///
 ///   score_ij = scale * (q_i . k_j + Q_ij . K_ij) + bias[s]      per head, s = slot of (i, j)
 ///   a_ij     = softmax_j(score_ij)
@@ -19,9 +20,9 @@ namespace translution {
 ///   relative_out_i = sum_j keep_ij w_ij V_ij
 ///
 /// Q_ij, K_ij, V_ij are the relative sides. A side with features x and a table of matrices is
-/// x W[slot]; with features alone it is x; with a table of vectors alone it is that vector.
-/// Q takes x at i, K and V at j. Tables are read at `slot`, but key matrices at `key_slot`: a
-/// vector is numbered by the offset, a key by the offset as the key sees it.
+/// x W[slot]. With features alone it is x. With a table of vectors alone it is the vector of the
+/// slot. Q reads x at i, K and V read it at j. All tables are indexed by `slot`, except key
+/// matrices, which are indexed by `key_slot`: the slot of the mirrored offset, if it has one.
 struct AttentionTerms {
   at::Tensor q, k, v;         ///< [B,Nq,E], [B,N,E], [B,N,F]; E, F are multiples of heads
   at::Tensor rel_q, table_q;  ///< [B,Nq,C], [M,C,R] or [M,R]
@@ -31,36 +32,37 @@ struct AttentionTerms {
   at::Tensor position, gate;  ///< [M,H], [H]
 };
 
-/// What an attention takes beside its terms.
+/// The arguments of an attention other than its terms.
 struct TRANSLUTION_API AttentionCall {
-  PairsName pairs;  ///< which tokens meet, and their slots; the number of tokens comes from x
+  PairsName pairs;  ///< the token pairs and their slots; x gives the number of tokens
   int64_t heads = 1;
   double scale = 1.0;    ///< set by the methods of ops/methods.h
   at::Tensor keep = {};  ///< [B,H,Nq,N]: dropout mask, 0 or 1/(1-p)
-  /// Rotary angles [N,D/2] for queries and keys that are not relative; the methods turn them.
+  /// Rotary angles [N,D/2]. The methods of ops/methods.h rotate shared queries and keys by them.
   at::Tensor angles = {};
-  bool map = false;  ///< the methods also give the weights that values are summed with
-  /// Bytes that forward may keep of encoded queries and keys for backward; what does not fit is
-  /// encoded again. The result is the same.
+  bool map = false;  ///< the methods also return the attention map
+  /// Bytes of encoded queries and keys that forward may save for backward. If they do not fit,
+  /// backward encodes again. The result is the same.
   int64_t workspace = runtime().workspace();
-  /// Tensors that are bfloat16 themselves are multiplied as such in either.
+  /// The type in which operands are multiplied. bfloat16 tensors are multiplied in bfloat16 with
+  /// either precision.
   Precision precision = Precision::float32;
 };
 
 struct AttentionResult {
-  at::Tensor out;           ///< [B,Nq,F]; empty where there is no v
-  at::Tensor relative_out;  ///< [B,Nq,S]; empty where there is no relative value
-  /// [B,H,Nq,N]: a_ij, before gate and dropout; carries no gradient. Float32 beside bfloat16.
+  at::Tensor out;           ///< [B,Nq,F]; empty without v
+  at::Tensor relative_out;  ///< [B,Nq,S]; empty without relative values
+  /// [B,H,Nq,N]: a_ij, before gate and dropout; carries no gradient. Float32 for bfloat16 terms.
   at::Tensor attention;
-  at::Tensor kept = {};  ///< encoded queries and keys for backward; empty where none were kept
+  at::Tensor kept = {};  ///< encoded queries and keys saved for backward; empty if none
 };
 
-/// The registered op `translution::attention`: checks, then the implementation for the device.
-/// Differentiable in every term. A row that sees no token gives zeros.
+/// The registered op `translution::attention`: checks its arguments, then runs the implementation
+/// for the device. Differentiable in every term. A query without pairs gives zeros.
 TRANSLUTION_API AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call);
 
-/// The dropout mask of a call on x [B,N,C], drawn from `generator`, or from the process's where it
-/// is undefined; undefined for p = 0.
+/// Draws the dropout mask of a call on x [B,N,C] from `generator`, or from the default generator if
+/// it is undefined. Returns an undefined tensor for p = 0.
 TRANSLUTION_API at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call,
                                         const at::Generator& generator = {});
 

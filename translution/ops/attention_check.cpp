@@ -18,9 +18,10 @@ using namespace detail;
 namespace {
 
 constexpr const char* kOp = "attention";
-constexpr int64_t kLeastLanes = 16;  // so many samples fill a vector
+constexpr int64_t kMinLastBatch = 16;  // samples that fill a vector
 
-// A relative side: features and matrices, features, or vectors. Returns its width, 0 if absent.
+// Checks a relative side: features and matrices, features, or vectors. Returns its width, 0 if
+// absent.
 c10::SymInt check_side(Checker& check, const char* x_name, const at::Tensor& x,
                        const char* table_name, const at::Tensor& table, int64_t heads) {
   if (!x.defined() && !table.defined()) return 0;
@@ -40,7 +41,7 @@ c10::SymInt check_side(Checker& check, const char* x_name, const at::Tensor& x,
 }
 
 void check_scores(Checker& check, const AttentionTerms& t, int64_t heads) {
-  TORCH_CHECK(t.q.defined() == t.k.defined(), kOp, ": q and k come together, got only ",
+  TORCH_CHECK(t.q.defined() == t.k.defined(), kOp, ": expected q and k together, got only ",
               t.q.defined() ? "q" : "k");
   if (t.q.defined()) {
     check.tensor("q", t.q, 3, "[B, Nq, heads * D]");
@@ -63,7 +64,7 @@ void check_slots(Checker& check, const AttentionTerms& t, const AttentionCall& c
     check.size("bias", t.bias, 1, call.heads, "one number per head");
   }
   TORCH_CHECK(t.gate.defined() == t.position.defined(), kOp,
-              ": gate and position come together, got only ",
+              ": expected gate and position together, got only ",
               t.gate.defined() ? "gate" : "position");
   if (t.gate.defined()) {
     check.tensor("gate", t.gate, 1, "[heads]");
@@ -85,7 +86,7 @@ void check_slots(Checker& check, const AttentionTerms& t, const AttentionCall& c
                 in_quotes(call.pairs.text));
     TORCH_CHECK(table.sym_size(0) == offsets->num_slots(), kOp, ": ", name, " has ",
                 table.sym_size(0), " rows, the pairs ", in_quotes(call.pairs.text), " have ",
-                offsets->num_slots(), " slots; make them for the same offsets");
+                offsets->num_slots(), " slots; build both for the same offsets");
   }
 }
 
@@ -117,8 +118,8 @@ bool is_matrices(const AttentionTerms& terms, at::Tensor AttentionTerms::*field)
          !is_vectors(terms.*field);
 }
 
-// Rows of encoded queries and keys of one sample. A text of unknown length has two for each pair.
-c10::SymInt rows_to_keep(const AttentionCall& call, const c10::SymInt& tokens) {
+// Rows of encoded queries and keys of one sample. For a symbolic number of tokens, two per pair.
+c10::SymInt rows_to_save(const AttentionCall& call, const c10::SymInt& tokens) {
   if (!tokens.is_symbolic()) return kernels::encoded_rows(*pairs_of(call, tokens.expect_int()));
   const auto& options = find_offsets(call.pairs.text)->options();
   const bool plain = options.grid.size() == 1 && !options.cls && call.pairs.rows.empty() &&
@@ -210,19 +211,19 @@ int64_t relative_width(const AttentionTerms& terms) {
 
 bool is_batch_last(const AttentionTerms& terms, const c10::SymInt& batch) {
   return is_pairwise(terms) && relative_width(terms) < kernels::small_gemm_limit() &&
-         batch >= kLeastLanes;
+         batch >= kMinLastBatch;
 }
 
 c10::SymInt kept_numbers(const AttentionTerms& terms, const AttentionCall& call,
                          const AttentionSizes& size) {
   if (call.workspace <= 0 || !terms.rel_q.defined() || !is_pairwise(terms)) return 0;
-  // A number that took few products to make is made again sooner than it is read from memory.
+  // With few channels, encoding again is faster than reading the encoding from memory.
   const auto channels = [](const at::Tensor& x) {
     return x.defined() ? x.sym_size(2).guard_int(__FILE__, __LINE__) : 0;
   };
   if (std::max(channels(terms.rel_q), channels(terms.rel_k)) < kWideChannels) return 0;
   const auto width = (terms.table_q.defined() ? terms.table_q : terms.rel_q).sym_size(-1);
-  const auto numbers = rows_to_keep(call, size.tokens) * size.batch * width;
+  const auto numbers = rows_to_save(call, size.tokens) * size.batch * width;
   const int64_t bytes = static_cast<int64_t>(
       multiplies_bf16(terms, call) ? sizeof(at::BFloat16) : terms.rel_q.element_size());
   return numbers <= call.workspace / bytes ? numbers : c10::SymInt(0);

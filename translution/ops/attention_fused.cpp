@@ -54,7 +54,7 @@ AttentionResult forward(const FusedCall& call, int64_t kept_count) {
   return result;
 }
 
-// Scores as maps: without relative sides that have features.
+// Backward on maps, for calls without relative features.
 template <typename T>
 TermGradients backward_maps(const FusedCall& call, const OutputGradients& d) {
   const FusedContent<T> content(call);
@@ -75,7 +75,7 @@ TermGradients backward_maps(const FusedCall& call, const OutputGradients& d) {
   return grads;
 }
 
-// Scores pair by pair.
+// Backward on lanes, for pairwise calls.
 template <typename T, typename Passes>
 TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
   const FusedContent<T> content(call);
@@ -95,20 +95,20 @@ TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
   return grads;
 }
 
-// Can the kernels compute these terms? Float, double or bfloat16; relative sides with features
-// without bias, gate or vectors beside them, and vectors of keys and values where rel_q has no
-// table of its own. That is all that the methods ask for.
+// Returns whether the kernels support these terms: float, double or bfloat16; relative features
+// without bias, gate or vectors; key vectors only if rel_q has no table. This covers all methods of
+// ops/methods.h.
 bool is_fused(const AttentionTerms& terms, const AttentionCall& call) {
   if (!runtime().fused() || is_vectors(terms.table_q)) return false;
   const bool vectors = is_vectors(terms.table_k) || is_vectors(terms.table_v);
   if (is_vectors(terms.table_k) && terms.table_q.defined()) return false;
   if (is_pairwise(terms) && (vectors || terms.bias.defined() || terms.gate.defined())) return false;
-  const auto& some = terms.q.defined() ? terms.q : terms.rel_q;
-  return some.size(0) > 0 && (multiplies_bf16(terms, call) || some.scalar_type() == at::kFloat ||
-                              some.scalar_type() == at::kDouble);
+  const auto& x = terms.q.defined() ? terms.q : terms.rel_q;
+  return x.size(0) > 0 && (multiplies_bf16(terms, call) || x.scalar_type() == at::kFloat ||
+                           x.scalar_type() == at::kDouble);
 }
 
-// Calls work with the types of a call: of its numbers, and of its passes over the slots.
+// Calls work(Types<T, Passes>()) with the number type and the slot passes of the call.
 template <typename Work>
 auto with_types(const FusedCall& call, const Work& work) {
   using kernels::Bf16LastPasses, kernels::Bf16RelativePasses, kernels::RelativePasses;
@@ -118,12 +118,12 @@ auto with_types(const FusedCall& call, const Work& work) {
   return work(Types<float, RelativePasses<float>>{});
 }
 
-AttentionResult forward_cpu(const AttentionTerms& given, const AttentionCall& asked) {
-  const auto size = check_attention(given, asked);
-  if (!is_fused(given, asked)) return attention_portable(given, asked, size);
-  return compute_in_float32(given, asked, [&](const auto& terms, const auto& call) {
+AttentionResult forward_cpu(const AttentionTerms& given_terms, const AttentionCall& given_call) {
+  const auto size = check_attention(given_terms, given_call);
+  if (!is_fused(given_terms, given_call)) return attention_portable(given_terms, given_call, size);
+  return compute_in_float32(given_terms, given_call, [&](const auto& terms, const auto& call) {
     const FusedCall fused(terms, call, size, /*needs=*/0);
-    const int64_t kept = kept_numbers(given, asked, size).expect_int();
+    const int64_t kept = kept_numbers(given_terms, given_call, size).expect_int();
     return with_types(fused, [&](auto types) {
       using Of = decltype(types);
       return forward<typename Of::Number, typename Of::Passes>(fused, kept);
@@ -131,9 +131,11 @@ AttentionResult forward_cpu(const AttentionTerms& given, const AttentionCall& as
   });
 }
 
-TermGradients backward_cpu(const OutputGradients& given_d, const AttentionTerms& given,
-                           const AttentionCall& asked, int64_t needs) {
-  if (!is_fused(given, asked)) return attention_backward_portable(given_d, given, asked, needs);
+TermGradients backward_cpu(const OutputGradients& given_gradients,
+                           const AttentionTerms& given_terms, const AttentionCall& given_call,
+                           int64_t needs) {
+  if (!is_fused(given_terms, given_call))
+    return attention_backward_portable(given_gradients, given_terms, given_call, needs);
   const auto compute = [&](const auto& d, const auto& terms, const auto& call) {
     const FusedCall fused(terms, call, sizes_of(terms, call), needs);
     return with_types(fused, [&](auto types) {
@@ -142,7 +144,7 @@ TermGradients backward_cpu(const OutputGradients& given_d, const AttentionTerms&
                             : backward_maps<typename Of::Number>(fused, d);
     });
   };
-  return gradients_in_float32(given_d, given, asked, compute);
+  return gradients_in_float32(given_gradients, given_terms, given_call, compute);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace translution {
 
-// What every implementation of `attention` shares.
+// Shared by all implementations of `attention`.
 
-/// The terms by number: the order of the op's list, of its gradients, and of the bits of `needs`.
+/// Indices of the terms: the order in the op's list, in its gradients, and in the bits of `needs`.
 enum Term { kQ, kK, kV, kRelQ, kTableQ, kRelK, kTableK, kRelV, kTableV, kBias, kPosition, kGate };
 
 inline constexpr at::Tensor AttentionTerms::*kTermFields[] = {
@@ -19,47 +19,47 @@ inline constexpr at::Tensor AttentionTerms::*kTermFields[] = {
 };
 inline constexpr int kTermCount = sizeof(kTermFields) / sizeof(kTermFields[0]);
 
-/// Beside the bits of the terms in `needs`: rel_k (rel_v) is the same tensor as rel_q, so its
-/// gradient is added to that of rel_q. Saves an accumulator and a sum for the full operation.
+/// Further bits of `needs`: rel_k (rel_v) is the same tensor as rel_q, so its gradient is added to
+/// that of rel_q. This saves an accumulator and a sum when all roles are relative.
 inline constexpr int64_t kJoinK = int64_t{1} << kTermCount;
 inline constexpr int64_t kJoinV = int64_t{1} << (kTermCount + 1);
 
-/// One gradient per term; undefined where not asked for.
+/// One gradient per term; undefined if not requested.
 using TermGradients = std::array<at::Tensor, kTermCount>;
 
-/// What backward is given of the outputs: their gradients, undefined where they have none, and what
-/// forward has left for it.
+/// The inputs of backward that belong to the outputs.
 struct OutputGradients {
-  at::Tensor out, relative_out;
-  at::Tensor attention, kept;
+  at::Tensor out, relative_out;  ///< gradients; undefined if there is none
+  at::Tensor attention, kept;    ///< saved by forward
 };
 
-/// Sizes that follow from checked terms. They may be symbolic where only shapes are known.
+/// Sizes derived from checked terms. They may be symbolic.
 struct AttentionSizes {
   c10::SymInt batch, queries, tokens;
   int64_t heads;
-  c10::SymInt out_width, relative_width;  ///< 0 where that output is absent
+  c10::SymInt out_width, relative_width;  ///< 0 if that output is absent
 };
 
 AttentionSizes sizes_of(const AttentionTerms& terms, const AttentionCall& call);
 
-/// Refuses terms that do not fit together, in one line that says what was expected and what came.
+/// Throws c10::Error if the terms do not fit together. The message states in one line what was
+/// expected and what was given.
 AttentionSizes check_attention(const AttentionTerms& terms, const AttentionCall& call);
 
-/// Are operands of products bfloat16?
+/// Returns whether operands are multiplied in bfloat16.
 bool multiplies_bf16(const AttentionTerms& terms, const AttentionCall& call);
 
-/// What products of bfloat16 are made from: terms, mask and gradients as float32. Matrices per slot
-/// stay what they are.
+/// Converts terms, dropout mask and gradients to float32, from which bfloat16 operands are rounded.
+/// Matrices per slot keep their type.
 AttentionTerms in_float32(const AttentionTerms& terms);
 AttentionCall in_float32(AttentionCall call);
 OutputGradients in_float32(const OutputGradients& d);
 
-/// Type and device of the outputs: those of what values are made of.
+/// Type and device of the outputs: those of v, or else of the relative values.
 at::TensorOptions output_options(const AttentionTerms& terms);
 
-/// compute(terms, call) on such terms where products are bfloat16, and outputs in the type of the
-/// terms that came.
+/// Calls compute(terms, call). If products are bfloat16, the terms are converted with in_float32,
+/// and the outputs are converted back.
 template <typename Compute>
 AttentionResult compute_in_float32(const AttentionTerms& terms, const AttentionCall& call,
                                    const Compute& compute) {
@@ -70,7 +70,7 @@ AttentionResult compute_in_float32(const AttentionTerms& terms, const AttentionC
   return result;
 }
 
-/// The same for gradients.
+/// The same for compute(d, terms, call), which returns gradients.
 template <typename Compute>
 TermGradients gradients_in_float32(const OutputGradients& d, const AttentionTerms& terms,
                                    const AttentionCall& call, const Compute& compute) {
@@ -81,28 +81,29 @@ TermGradients gradients_in_float32(const OutputGradients& d, const AttentionTerm
   return grads;
 }
 
-/// Is a table one of vectors per slot, not of matrices?
+/// Returns whether the table holds a vector per slot instead of a matrix.
 inline bool is_vectors(const at::Tensor& table) { return table.defined() && table.dim() == 2; }
 
-/// Are there relative sides with features? Then scores lie pair by pair, all samples of a pair
-/// together ("lanes"), and else as maps [B,H,Nq,N].
+/// Returns whether there are relative sides with features. If so, scores are stored pair by pair,
+/// with all samples and heads of a pair together ("lanes"). Otherwise they are stored as maps
+/// [B,H,Nq,N].
 inline bool is_pairwise(const AttentionTerms& terms) {
   return (terms.rel_q.defined() && !is_vectors(terms.table_k)) || terms.rel_v.defined();
 }
 
-/// Channels of the widest relative row.
+/// The largest number of channels of any relative feature row or table.
 int64_t relative_width(const AttentionTerms& terms);
 
-/// Lanes are [Nq,N,B,H], or [Nq,N,H,B] where relative rows are too narrow to fill vectors with
-/// their channels and there are samples to fill them with.
+/// Returns whether lanes are [Nq,N,H,B] instead of [Nq,N,B,H]: if relative rows are too narrow to
+/// fill vectors with channels, and the batch is large enough to fill them with samples.
 bool is_batch_last(const AttentionTerms& terms, const c10::SymInt& batch);
 
-/// Numbers that forward keeps of encoded queries and keys: a function of the sizes alone. 0 where
-/// they do not fit into the workspace or are not worth keeping.
+/// The number of elements of encoded queries and keys that forward saves, a function of the sizes
+/// alone. 0 if they do not fit into the workspace, or if encoding again is faster.
 c10::SymInt kept_numbers(const AttentionTerms& terms, const AttentionCall& call,
                          const AttentionSizes& size);
 
-/// The map [B,H,Nq,N] of a result, not filled, in the order of memory that results have.
+/// An uninitialised map [B,H,Nq,N] with the strides of the op's result.
 at::Tensor empty_map(const AttentionTerms& terms, const AttentionSizes& size,
                      const at::TensorOptions& options);
 

@@ -12,8 +12,8 @@
 
 namespace translution {
 
-// The op's schema in C++, and how an implementation, a function of structs, gets its signature.
-// docs/schema.md has the reason for each argument.
+// The op's schema in C++, and adapters from its signature to implementations that take structs.
+// docs/schema.md gives the reason for each argument.
 
 using AttentionOutputs = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 using AttentionForward = AttentionOutputs(const OptionalTensorList& terms, const std::string& pairs,
@@ -62,14 +62,14 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
   return call;
 }
 
-/// An AttentionForward: what follows the terms in the schema goes to `to_call`.
+/// Adapts `forward` to AttentionForward. The arguments after the terms go to `to_call`.
 template <AttentionResult (*forward)(const AttentionTerms&, const AttentionCall&), typename... Rest>
 AttentionOutputs forward_op(const OptionalTensorList& terms, Rest... rest) {
   auto [out, relative_out, map, kept] = forward(to_terms(terms), to_call(rest...));
   return {std::move(out), std::move(relative_out), std::move(map), std::move(kept)};
 }
 
-/// An AttentionBackward, likewise.
+/// Adapts `backward` to AttentionBackward in the same way.
 template <TermGradients (*backward)(const OutputGradients&, const AttentionTerms&,
                                     const AttentionCall&, int64_t needs),
           typename... Rest>
@@ -80,7 +80,7 @@ std::vector<at::Tensor> backward_op(const OptionalTensor& d_out,
   auto grads =
       backward({value_or_undefined(d_out), value_or_undefined(d_relative_out), attention, kept},
                to_terms(terms), to_call(rest...), needs);
-  for (auto& grad : grads)  // a list of tensors has no undefined ones
+  for (auto& grad : grads)  // a Tensor[] cannot hold undefined tensors
     grad = grad.defined() ? grad.contiguous() : at::empty({0}, attention.options());
   return {grads.begin(), grads.end()};
 }

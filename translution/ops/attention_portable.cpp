@@ -21,7 +21,7 @@ at::Tensor join_heads(const at::Tensor& x) {  // [B,H,N,D] -> [B,N,E]
   return x.transpose(1, 2).reshape({x.size(0), x.size(2), x.size(1) * x.size(3)});
 }
 
-// Everything forward and backward both need: sizes, pairs and relative sides.
+// Shared by forward and backward: sizes, pairs and relative sides.
 struct Context {
   const AttentionTerms& terms;
   const AttentionCall& call;
@@ -45,7 +45,7 @@ struct Context {
         k(terms.rel_k, terms.table_k, batch, call.precision),
         v(terms.rel_v, terms.table_v, batch, call.precision) {}
 
-  // A factor of a product.
+  // x as an operand of a product: rounded if products are bfloat16.
   at::Tensor operand(const at::Tensor& x) const {
     return call.precision == Precision::bf16 ? rounded(x) : x;
   }
@@ -54,7 +54,7 @@ struct Context {
 
   bool relative_scores() const { return q.present(); }
 
-  // Key matrices are read at the key slot, key vectors at the slot.
+  // Key matrices are indexed by the key slot, key vectors by the slot.
   int64_t key_row(const PairGroup& group) const {
     return terms.rel_k.defined() ? group.key_slot : group.slot;
   }
@@ -149,7 +149,7 @@ void relative_scores_backward(Context& context, const at::Tensor& d_scores) {
   }
 }
 
-// Gradient of a table [M,H] that was read once per pair: d [A,H,Nq,N] summed by slot.
+// The gradient of a table [M,H] that is read once per pair: the sum of d [A,H,Nq,N] by slot.
 at::Tensor sum_by_slot(const Context& context, const at::Tensor& d, const at::Tensor& table) {
   return at::zeros_like(table).index_add_(0, context.groups->slot,
                                           context.groups->gather(d).sum(1));
@@ -178,16 +178,16 @@ AttentionResult forward(const AttentionTerms& terms, const AttentionCall& call,
 }
 
 TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
-                       const AttentionCall& call, int64_t asked) {
-  const int64_t joined =
-      (asked & kJoinK ? int64_t{1} << kRelK : 0) | (asked & kJoinV ? int64_t{1} << kRelV : 0);
-  const int64_t needs = asked | joined;
+                       const AttentionCall& call, int64_t requested) {
+  const int64_t joined = (requested & kJoinK ? int64_t{1} << kRelK : 0) |
+                         (requested & kJoinV ? int64_t{1} << kRelV : 0);
+  const int64_t needs = requested | joined;
   const auto needs_grad = [needs](int term) { return ((needs >> term) & 1) != 0; };
   Context context(terms, call, sizes_of(terms, call));
   const auto attention = d.attention.contiguous();
-  context.q.start_backward(needs_grad(kRelQ), needs_grad(kTableQ));
-  context.k.start_backward(needs_grad(kRelK), needs_grad(kTableK));
-  context.v.start_backward(needs_grad(kRelV), needs_grad(kTableV));
+  context.q.begin_backward(needs_grad(kRelQ), needs_grad(kTableQ));
+  context.k.begin_backward(needs_grad(kRelK), needs_grad(kTableK));
+  context.v.begin_backward(needs_grad(kRelV), needs_grad(kTableV));
   const auto weights = apply_keep(call, apply_gate(context, attention));
   TermGradients grads;
 

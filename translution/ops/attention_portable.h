@@ -4,18 +4,17 @@
 
 namespace translution {
 
-/// `translution::attention` in plain LibTorch calls, slot by slot, for checked terms: any device,
-/// any float type. Largest tensors: [B,H,Nq,N] and those of one slot's tokens, [N,B,C]. Encodings
-/// are made again in backward: `kept` has the shape that the fused kernels give it, and no
-/// contents.
+/// `translution::attention` in plain LibTorch calls, slot by slot, for checked terms on any device
+/// and in any float type. The largest tensors are [B,H,Nq,N] and the tokens of one slot, [N,B,C].
+/// Backward encodes again: `kept` has the shape that the fused kernels give it, but no contents.
 AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
                                    const AttentionSizes& size);
 
-/// `needs`: bit t asks for the gradient of term t.
+/// Bit t of `needs` requests the gradient of term t.
 TermGradients attention_backward_portable(const OutputGradients& d, const AttentionTerms& terms,
                                           const AttentionCall& call, int64_t needs);
 
-/// The weights with which values are summed before dropout: gate applied to `attention`.
+/// Applies the gate to `attention`: the weights of the values before dropout.
 at::Tensor gated_attention(const at::Tensor& attention, const AttentionTerms& terms,
                            const AttentionCall& call);
 

@@ -6,14 +6,15 @@
 
 namespace translution {
 
-/// Checks of one call: each says the op, what was expected and what came. Sizes may be symbolic.
-/// Where products are bfloat16, float32 and bfloat16 may stand side by side.
+/// Checks the arguments of one call. An error message names the op, what was expected and what was
+/// given. Sizes may be symbolic. With Precision::bf16, float32 and bfloat16 tensors may be mixed.
 class Checker {
  public:
   explicit Checker(const char* op, Precision precision = Precision::float32)
       : op_(op), precision_(precision) {}
 
-  /// Expected: float, `dims` dimensions, the type and device of the first tensor checked.
+  /// Expects a floating-point tensor with `dims` dimensions, and the type and device of the first
+  /// tensor checked.
   void tensor(const char* name, const at::Tensor& t, int64_t dims, const char* layout) {
     TORCH_CHECK(t.defined(), op_, ": ", name, " ", layout, " is missing");
     TORCH_CHECK(at::isFloatingType(t.scalar_type()), op_, ": ", name,
@@ -34,7 +35,7 @@ class Checker {
                 first_name_, " is on ", first_.device(), "; move one of them");
   }
 
-  /// Expected: size `expected` along `dim`, for the reason given.
+  /// Expects size `expected` in dimension `dim`; `reason` says where that size comes from.
   void size(const char* name, const at::Tensor& t, int64_t dim, const c10::SymInt& expected,
             const char* reason) const {
     TORCH_CHECK(t.sym_size(dim) == expected, op_, ": ", name, " has size ", t.sym_size(dim),
@@ -42,7 +43,7 @@ class Checker {
                 reason, "); its shape is ", t.sym_sizes());
   }
 
-  /// Expected: a width that splits evenly among the heads.
+  /// Expects a last dimension that is a multiple of `heads`.
   void splits(const char* name, const at::Tensor& t, int64_t heads) const {
     const auto width = t.sym_size(-1);
     TORCH_CHECK(width > 0 && width % heads == 0, op_, ": the width ", width, " of ", name,

@@ -1,6 +1,6 @@
 #pragma once
 
-// Differences between LibTorch 1.13 and 2.x are met here and nowhere else.
+// All code that depends on the LibTorch version (1.13 or 2.x) is in this header.
 
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@ namespace translution {
 using OptionalTensor = c10::optional<at::Tensor>;
 using OptionalTensorList = c10::List<OptionalTensor>;
 
-/// An undefined tensor for "not given".
+/// Returns an undefined tensor if there is no value.
 inline at::Tensor value_or_undefined(const OptionalTensor& tensor) {
   return tensor.has_value() ? *tensor : at::Tensor();
 }

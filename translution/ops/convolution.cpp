@@ -30,16 +30,16 @@ using ConvolutionBackward = std::tuple<at::Tensor, at::Tensor>(
     const std::string& precision);
 
 constexpr const char* kConvolution = "convolution";
-// Which gradients backward is asked for.
+// Bits of `needs`: the gradients that backward computes.
 constexpr int64_t kNeedsX = 1, kNeedsWeight = 2;
 
-// Checks the call; returns how many rows the result has.
+// Checks the call; returns the number of query rows.
 c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
                               const std::string& pairs, at::IntArrayRef rows,
                               const std::string& precision) {
   Checker check(kConvolution, parse_name("precision", kPrecisions, precision));
   check.tensor("x", x, 3, "[B, N, C]");
-  TORCH_CHECK(x.sym_size(1) > 0, kConvolution, ": expected one or more tokens, x is ",
+  TORCH_CHECK(x.sym_size(1) > 0, kConvolution, ": expected one or more tokens, got x ",
               x.sym_sizes());
   check.tensor("weight", weight, 3, "[slots, C, width], one matrix per slot");
   check.size("weight", weight, 1, x.sym_size(2), "the channels of x");
@@ -50,8 +50,8 @@ c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
   return rows.empty() ? x.sym_size(1) : c10::SymInt(static_cast<int64_t>(rows.size()));
 }
 
-// The pairs, the side that is read, and the weights of the pairs: one where a pair is open. With
-// products of bfloat16 the features come as float32.
+// The pairs, the features with the weight table, and the weight of each pair: 1 if the pair is
+// open, otherwise 0. With bfloat16 products the features are float32.
 struct Problem {
   Precision precision;
   at::TensorOptions options;
@@ -60,16 +60,16 @@ struct Problem {
   RelativeSide side;
 
   Problem(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
-          at::IntArrayRef grid, at::IntArrayRef rows, const std::string& asked)
-      : precision(multiplies_bf16(parse_name("precision", kPrecisions, asked), x)
+          at::IntArrayRef grid, at::IntArrayRef rows, const std::string& requested)
+      : precision(multiplies_bf16(parse_name("precision", kPrecisions, requested), x)
                       ? Precision::bf16
                       : Precision::float32),
         options(precision == Precision::bf16 ? x.options().dtype(at::kFloat) : x.options()),
         groups(group_pairs(*find_pairs({pairs, grid.vec(), rows.vec(), x.size(1)}), x.device())),
         side(x.to(c10::typeMetaToScalarType(options.dtype())), weight, x.size(0), precision) {
     weights = groups->closed.defined()
-                  ? groups->closed.flatten().index_select(0, groups->place).logical_not()
-                  : at::ones({groups->place.size(0)}, options);
+                  ? groups->closed.flatten().index_select(0, groups->index).logical_not()
+                  : at::ones({groups->index.size(0)}, options);
     weights = weights.to(c10::typeMetaToScalarType(options.dtype())).view({-1, 1, 1});
   }
 
@@ -78,13 +78,13 @@ struct Problem {
   }
 };
 
-// While it lives, a group whose sums are products of LibTorch's has one thread for them: LibTorch
-// cuts products by the number of threads. The few groups of a class token are such.
-struct SteadyProducts {
-  explicit SteadyProducts(const PairGroup& group) {
-    if (!group.matching) alone.emplace();
+// Restricts LibTorch to one thread for a group that is summed with matrix products, because
+// LibTorch splits products by the number of threads. Only the few groups of a class token are.
+struct ReproducibleProducts {
+  explicit ReproducibleProducts(const PairGroup& group) {
+    if (!group.matching) one_thread.emplace();
   }
-  std::optional<OneThread> alone;
+  std::optional<OneThread> one_thread;
 };
 
 at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
@@ -94,7 +94,7 @@ at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::st
   auto out = at::zeros({queries, x.size(0), weight.size(2)}, problem.options);
   for (const PairGroup& group : problem.groups->groups) {
     const auto v = problem.side.encode(group.slot, group.keys);
-    const SteadyProducts steady(group);
+    const ReproducibleProducts reproducible(group);
     out.index_add_(0, group.queries, pair_mix(group, problem.weights_of(group, x.size(0)), v));
   }
   return out.transpose(0, 1).contiguous().to(x.scalar_type());
@@ -112,13 +112,13 @@ std::tuple<at::Tensor, at::Tensor> convolve_backward(const at::Tensor& d_out, co
                                                      at::IntArrayRef rows, int64_t needs,
                                                      const std::string& precision) {
   Problem problem(x, weight, pairs, grid, rows, precision);
-  problem.side.start_backward(needs & kNeedsX, needs & kNeedsWeight);
+  problem.side.begin_backward(needs & kNeedsX, needs & kNeedsWeight);
   const auto d_tokens = d_out.to(problem.options).transpose(0, 1);  // [Nq,B,C']
   for (const PairGroup& group : problem.groups->groups) {
     const auto v = problem.side.encode(group.slot, group.keys);
     at::Tensor dv;
     {
-      const SteadyProducts steady(group);
+      const ReproducibleProducts reproducible(group);
       dv = pair_mix_backward(group, d_tokens.index_select(0, group.queries),
                              problem.weights_of(group, x.size(0)), v)
                .second;
@@ -181,7 +181,7 @@ at::Tensor convolve_autograd(const at::Tensor& x, const at::Tensor& weight,
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const PairsName& pairs,
                        Precision precision) {
   static const Op<ConvolutionForward> op("translution::convolution");
-  // The dispatcher knows no undefined tensors.
+  // The dispatcher does not accept undefined tensors.
   TORCH_CHECK(x.defined(), kConvolution, ": x [B, N, C] is missing");
   TORCH_CHECK(weight.defined(), kConvolution, ": weight [slots, C, width] is missing");
   return op(x, weight, pairs.text, pairs.grid, pairs.rows, name_of(kPrecisions, precision));

@@ -19,7 +19,7 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-// The loss, and what backward reads of each row: the logarithm of its sum of exponentials.
+// Returns the loss and, for backward, log(sum(exp(x))) of each row.
 using LossForward = std::tuple<at::Tensor, at::Tensor>(const at::Tensor& logits,
                                                        const at::Tensor& target, double smoothing);
 using LossBackward = at::Tensor(const at::Tensor& d, const at::Tensor& logits,
@@ -35,8 +35,8 @@ bool loss_is_fused(const at::Tensor& logits) {
 
 void check_loss(const at::Tensor& logits, const at::Tensor& target) {
   TORCH_CHECK(logits.dim() == 2 && at::isFloatingType(logits.scalar_type()), kCrossEntropy,
-              ": expected logits as floating-point numbers [rows, classes], got ",
-              logits.scalar_type(), " ", logits.sym_sizes());
+              ": expected floating-point logits [rows, classes], got ", logits.scalar_type(), " ",
+              logits.sym_sizes());
   TORCH_CHECK(target.scalar_type() == at::kLong, kCrossEntropy,
               ": expected a target of int64 classes, got ", target.scalar_type());
   TORCH_CHECK(target.dim() == 1 && target.sym_size(0) == logits.sym_size(0), kCrossEntropy,
@@ -46,39 +46,40 @@ void check_loss(const at::Tensor& logits, const at::Tensor& target) {
 
 void check_classes(const at::Tensor& logits, const at::Tensor& target) {
   const int64_t rows = logits.size(0), classes = logits.size(1);
-  const int64_t* const of_row = target.data_ptr<int64_t>();
+  const int64_t* const row_class = target.data_ptr<int64_t>();
   for (int64_t row = 0; row < rows; ++row)
-    TORCH_CHECK(0 <= of_row[row] && of_row[row] < classes, kCrossEntropy,
-                ": expected classes 0 to ", classes - 1, ", got ", of_row[row], " in row ", row);
+    TORCH_CHECK(0 <= row_class[row] && row_class[row] < classes, kCrossEntropy,
+                ": expected classes 0 to ", classes - 1, ", got ", row_class[row], " in row ", row);
 }
 
-// work(row), for rows of a matrix.
+// Calls work(row) for each row of the matrix, in parallel.
 template <typename Work>
 void for_rows(const at::Tensor& matrix, const Work& work) {
-  constexpr int64_t kNumbers = 1 << 15;  // that are worth a thread
+  constexpr int64_t kNumbers = 1 << 15;  // minimum work for a thread
   const int64_t grain = std::max<int64_t>(1, kNumbers / matrix.size(1));
   parallel_ranges(matrix.size(0), grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) work(row);
   });
 }
 
-// What smoothing takes from the class of a row is spread over all classes:
+// Smoothing takes weight from the class of a row and spreads it over all classes:
 //   loss = log sum exp(x) - (1 - smoothing) x[class] - smoothing mean(x)
 template <typename T>
 double mean_loss(const at::Tensor& logits, const at::Tensor& target, double smoothing,
                  const at::Tensor& log_sums) {
   const int64_t rows = logits.size(0), classes = logits.size(1);
   const T* const all = logits.data_ptr<T>();
-  const int64_t* const of_row = target.data_ptr<int64_t>();
+  const int64_t* const row_class = target.data_ptr<int64_t>();
   T* const log_sum = log_sums.data_ptr<T>();
   std::vector<double> losses(rows);
   for_rows(logits, [&](int64_t row) {
     const T* const x = all + row * classes;
     log_sum[row] = kernels::row_ops<T>().log_sum_exp(x, classes);
-    double aim = (1 - smoothing) * x[of_row[row]];
+    double target_logit = (1 - smoothing) * x[row_class[row]];
     if (smoothing > 0)
-      aim += smoothing * std::accumulate(x, x + classes, 0.0) / static_cast<double>(classes);
-    losses[row] = log_sum[row] - aim;
+      target_logit +=
+          smoothing * std::accumulate(x, x + classes, 0.0) / static_cast<double>(classes);
+    losses[row] = log_sum[row] - target_logit;
   });
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(rows);
 }
@@ -88,14 +89,14 @@ void gradient(const at::Tensor& logits, const at::Tensor& target, const at::Tens
               double smoothing, double scale, const at::Tensor& d_logits) {
   const int64_t classes = logits.size(1);
   const T* const all = logits.data_ptr<T>();
-  const int64_t* const of_row = target.data_ptr<int64_t>();
+  const int64_t* const row_class = target.data_ptr<int64_t>();
   const T* const log_sum = log_sums.data_ptr<T>();
   T* const d = d_logits.data_ptr<T>();
   const T spread = static_cast<T>(smoothing / static_cast<double>(classes));
   for_rows(logits, [&](int64_t row) {
     kernels::row_ops<T>().softmax_minus(all + row * classes, log_sum[row], spread,
                                         static_cast<T>(scale), classes, d + row * classes);
-    d[row * classes + of_row[row]] -= static_cast<T>(scale * (1 - smoothing));
+    d[row * classes + row_class[row]] -= static_cast<T>(scale * (1 - smoothing));
   });
 }
 
@@ -134,8 +135,8 @@ at::Tensor loss_backward_portable(const at::Tensor& d, const at::Tensor& logits,
                                   double smoothing) {
   auto grad = (logits - log_sums.unsqueeze(1)).exp_();
   if (smoothing > 0) grad.sub_(smoothing / static_cast<double>(logits.size(1)));
-  const auto own = target.unsqueeze(1);
-  grad.scatter_add_(1, own, at::full_like(own, smoothing - 1, grad.options()));
+  const auto row_class = target.unsqueeze(1);
+  grad.scatter_add_(1, row_class, at::full_like(row_class, smoothing - 1, grad.options()));
   return grad.mul_(d / logits.size(0)).contiguous();
 }
 
@@ -191,11 +192,12 @@ std::tuple<at::Tensor, at::Tensor> loss_autograd(const at::Tensor& logits, const
   return {outputs[0], outputs[1]};
 }
 
-// A loss for each row first: a sum over all numbers at once is cut by the number of threads.
-at::Tensor loss_of_shares(const at::Tensor& logits, const at::Tensor& target, double smoothing) {
+// Sums each row first: LibTorch splits a sum over all numbers by the number of threads.
+at::Tensor loss_of_probabilities(const at::Tensor& logits, const at::Tensor& target,
+                                 double smoothing) {
   const auto classes = static_cast<double>(logits.size(1));
-  const auto aim = smoothing > 0 ? target * (1 - smoothing) + smoothing / classes : target;
-  return -sum_first((at::log_softmax(logits, 1) * aim).sum(1)) / logits.size(0);
+  const auto smoothed = smoothing > 0 ? target * (1 - smoothing) + smoothing / classes : target;
+  return -sum_first((at::log_softmax(logits, 1) * smoothed).sum(1)) / logits.size(0);
 }
 
 }  // namespace
@@ -204,7 +206,7 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target,
                          double label_smoothing) {
   if (logits.dim() == 2 && logits.sizes() == target.sizes() &&
       at::isFloatingType(target.scalar_type()))
-    return loss_of_shares(logits, target, label_smoothing);
+    return loss_of_probabilities(logits, target, label_smoothing);
   return std::get<0>(call_loss(logits, target, label_smoothing));
 }
 

@@ -6,12 +6,11 @@
 
 namespace translution {
 
-/// The mean cross-entropy of logits [rows,classes], as at::cross_entropy_loss has it. `target` is a
-/// class for each row [rows], or shares of classes [rows,classes].
+/// The mean cross-entropy of logits [rows,classes], as at::cross_entropy_loss defines it. `target`
+/// is [rows] with a class per row (int64), or [rows,classes] with class probabilities.
 ///
-/// For classes, nothing of the logits' size is made but their gradient: LibTorch writes logarithms
-/// of probabilities as well, and half of a step of gpt-a-160, which tells 50,257 tokens apart, went
-/// into that.
+/// With a class per row, the gradient is the only tensor of the logits' size. LibTorch also writes
+/// the log-probabilities, which took half of a training step of gpt-a-160 (50,257 classes).
 TRANSLUTION_API at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target,
                                          double label_smoothing = 0);
 

@@ -17,11 +17,11 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kColumnsOfASum = 4096;  // that one thread sums at a time
+constexpr int64_t kSumColumns = 4096;  // columns that one thread sums at a time
 
-int64_t rounded_up(int64_t count, int64_t of) { return (count + of - 1) / of; }
+int64_t ceil_div(int64_t count, int64_t divisor) { return (count + divisor - 1) / divisor; }
 
-// One shard's sum over x [rows,width], of the columns from `first` on.
+// Sums `columns` columns of x [rows,width] from column `first` on, for one shard.
 template <typename T>
 void sum_shard(const T* x, int64_t rows, int64_t width, int64_t first, int64_t columns, T* sum) {
   std::fill_n(sum + first, columns, T(0));
@@ -31,20 +31,20 @@ void sum_shard(const T* x, int64_t rows, int64_t width, int64_t first, int64_t c
 
 template <typename T>
 at::Tensor sum_in_shards(const at::Tensor& x, int64_t width) {
-  const int64_t rows = x.size(0), across = rounded_up(width, kColumnsOfASum);
+  const int64_t rows = x.size(0), column_blocks = ceil_div(width, kSumColumns);
   const Shards shards(rows, width);
   const auto sums = at::empty({shards.count, width}, x.options());
-  parallel_each(shards.count * across, [&] {
+  parallel_each(shards.count * column_blocks, [&] {
     return [&](int64_t piece) {
-      const int64_t shard = piece / across, first = piece % across * kColumnsOfASum;
+      const int64_t shard = piece / column_blocks, first = piece % column_blocks * kSumColumns;
       const int64_t row = shard * shards.length;
       sum_shard(x.data_ptr<T>() + row * width, std::clamp<int64_t>(rows - row, 0, shards.length),
-                width, first, std::min(kColumnsOfASum, width - first),
+                width, first, std::min(kSumColumns, width - first),
                 sums.data_ptr<T>() + shard * width);
     };
   });
   merge_shards(sums.data_ptr<T>(), shards.count, width);
-  return shards.count == 1 ? sums[0] : sums[0].clone();  // let the other shards go
+  return shards.count == 1 ? sums[0] : sums[0].clone();  // free the other shards
 }
 
 at::Tensor sum_portable(const at::Tensor& x) { return x.sum(0); }
@@ -101,10 +101,10 @@ class AddSharedFunction : public torch::autograd::Function<AddSharedFunction> {
 }  // namespace
 
 Shards::Shards(int64_t rows, int64_t width) {
-  constexpr int64_t kMostShards = 64, kLeastRows = 32, kNumbers = 1 << 20;
-  const int64_t affordable = std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, width));
-  count = std::clamp<int64_t>(rows / kLeastRows, 1, std::min(kMostShards, affordable));
-  length = rounded_up(rows, count);
+  constexpr int64_t kMaxShards = 64, kMinRows = 32, kNumbers = 1 << 20;
+  const int64_t max_by_memory = std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, width));
+  count = std::clamp<int64_t>(rows / kMinRows, 1, std::min(kMaxShards, max_by_memory));
+  length = ceil_div(rows, count);
 }
 
 template <typename T>
@@ -135,7 +135,7 @@ at::Tensor add_shared(const at::Tensor& x, const at::Tensor& shared) {
   return AddSharedFunction::apply(x, shared);
 }
 
-// add_shared is made of calls that know every device and Meta.
+// add_shared consists of ops that support every device and Meta.
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<at::Tensor(const at::Tensor&)>(m, "sum_first(Tensor x) -> Tensor",
                                              {sum_portable, sum_cpu, sum_meta, sum_autograd});

@@ -6,25 +6,26 @@
 
 namespace translution {
 
-/// How the rows of a sum are cut: the same for any number of threads, so that the bits are too.
-/// Each shard is summed by one thread, and the sums of the shards are added in their order.
+/// How the rows of a sum are split into shards. The split does not depend on the number of threads,
+/// and so neither do the bits of the sum. One thread sums each shard; the sums of the shards are
+/// added in order.
 struct TRANSLUTION_API Shards {
-  int64_t count, length;  ///< the last one may be shorter or empty
+  int64_t count, length;  ///< number of shards; rows of each, fewer (or none) in the last
 
-  /// For sums of `width` numbers over so many rows.
+  /// Splits a sum over `rows` rows of `width` numbers.
   Shards(int64_t rows, int64_t width);
 };
 
-/// Adds the shards [count,width] to the first of them.
+/// Adds up the sums of the shards [count,width] in the first row.
 template <typename T>
 void merge_shards(T* sums, int64_t count, int64_t width);
 
-/// x.sum(0), an op with a gradient, in an order that does not depend on the number of threads.
-/// LibTorch cuts the columns by the number of threads, and the vectors of AVX-512 do not fit the
-/// cuts. Float and double on the CPU; otherwise LibTorch's sum.
+/// x.sum(0) in an order that does not depend on the number of threads; differentiable. LibTorch
+/// splits the columns by the number of threads, and the boundaries do not align with AVX-512
+/// vectors, so its bits vary. For float and double on the CPU; otherwise this is LibTorch's sum.
 TRANSLUTION_API at::Tensor sum_first(const at::Tensor& x);
 
-/// x [B,…] plus `shared` […], which is the same for all samples: its gradient is such a sum.
+/// x [B,…] plus `shared` […] for every sample. The gradient of `shared` is computed by sum_first.
 TRANSLUTION_API at::Tensor add_shared(const at::Tensor& x, const at::Tensor& shared);
 
 }  // namespace translution

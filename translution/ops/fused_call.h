@@ -8,11 +8,11 @@
 
 namespace translution {
 
-// What the parts of the fused implementation share: softmax, content, vectors and slots each have a
-// file.
+// Shared by the parts of the fused implementation: fused_softmax, fused_content, fused_vectors and
+// fused_relative.
 
-/// One call: its terms and sizes, and which of its pairs are attended to. With products of bfloat16
-/// the terms are float32, but for matrices per slot, which may be either.
+/// One call: its terms, sizes and pairs. With bfloat16 products the terms are float32, except
+/// matrices per slot, which may be float32 or bfloat16.
 struct FusedCall {
   FusedCall(const AttentionTerms& terms, const AttentionCall& call, const AttentionSizes& size,
             int64_t needs);
@@ -20,25 +20,25 @@ struct FusedCall {
   const AttentionTerms& terms;
   const AttentionCall& call;
   const int64_t batch, queries, tokens, heads;
-  const int64_t out_width;  ///< of the values v; 0 without them
+  const int64_t out_width;  ///< width of the values v; 0 without v
   const at::TensorOptions options;
   const std::shared_ptr<const Pairs> pairs;
-  const int64_t needs;  ///< backward: which gradients
-  const bool pairwise;  ///< scores are lanes
+  const int64_t needs;  ///< bits of the gradients that backward computes; 0 in forward
+  const bool pairwise;  ///< is_pairwise(): scores are lanes
   const bool batch_last;
-  const bool bf16;  ///< are operands of products bfloat16?
+  const bool bf16;  ///< operands of products are bfloat16
 
   bool key_vectors() const { return is_vectors(terms.table_k); }
   bool value_vectors() const { return is_vectors(terms.table_v); }
   bool needs_grad(int term) const { return ((needs >> term) & 1) != 0; }
-  /// A lane of a pair, or the item whose map it lies in: one sample and head.
+  /// The number of (sample, head) combinations: lanes per pair, and maps per call.
   int64_t lane_count() const { return batch * heads; }
   int64_t pair_count() const { return queries * tokens; }
 
-  at::Tensor new_maps() const;   ///< [B,H,Nq,N], not filled
-  at::Tensor new_lanes() const;  ///< zeros where a pair has no slot, else not filled
-  at::Tensor as_lanes(const at::Tensor& map) const;  ///< [B,H,Nq,N] as lanes
-  at::Tensor as_map(const at::Tensor& lanes) const;  ///< the same numbers as [B,H,Nq,N]
+  at::Tensor new_maps() const;   ///< [B,H,Nq,N], uninitialised
+  at::Tensor new_lanes() const;  ///< zeros for pairs without a slot, otherwise uninitialised
+  at::Tensor as_lanes(const at::Tensor& map) const;  ///< view of a map [B,H,Nq,N] as lanes
+  at::Tensor as_map(const at::Tensor& lanes) const;  ///< view of lanes as a map [B,H,Nq,N]
 };
 
 template <typename T>
@@ -52,7 +52,7 @@ T* data(const at::Tensor& x) {
 
 inline at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }
 
-/// Features whose rows the kernels can read: as they are, or else a copy.
+/// Returns x if the kernels can read its strides, otherwise a contiguous copy.
 at::Tensor readable(const at::Tensor& x);
 
 template <typename T>

@@ -12,11 +12,12 @@
 namespace translution {
 namespace {
 
-constexpr int64_t kPairs = 256;  // transposed at a time, between lanes and maps
+constexpr int64_t kPairs = 256;  // pairs that are transposed at a time, between lanes and maps
 
 }  // namespace
 
-// pass(passes, begin, end) for all items, with the passes of `Passes` on each thread.
+// Calls pass(passes, begin, end) on ranges of items, one item per sample and head. Each thread has
+// its own `Passes`.
 template <typename T>
 template <typename Passes, typename Pass>
 void FusedContent<T>::for_items_with(const Pass& pass) const {
@@ -25,7 +26,7 @@ void FusedContent<T>::for_items_with(const Pass& pass) const {
                                      q.defined() ? q.size(2) / call_.heads : 0,
                                      call_.out_width / call_.heads};
   const int64_t items = call_.lane_count();
-  const int64_t length = std::clamp<int64_t>(items / 8, 1, 8);  // items at a time
+  const int64_t length = std::clamp<int64_t>(items / 8, 1, 8);  // items of a range
   parallel_each((items + length - 1) / length, [&] {
     return [&, passes = std::make_shared<Passes>(shape)](int64_t part) {
       pass(*passes, part * length, std::min(items, (part + 1) * length));
@@ -89,8 +90,9 @@ void FusedContent<T>::scores_backward(const at::Tensor& d_scores, at::Tensor& dq
   });
 }
 
-// Between lanes [pairs, parts, lanes] and maps [lanes, parts, pairs]: work(first pair, pairs, part,
-// parts). Blocks are fixed, since what is left over at their ends may round differently.
+// Calls work(first pair, number of pairs, part, parts) on blocks, to transpose between lanes
+// [pairs, parts, lanes] and maps [lanes, parts, pairs]. Block boundaries do not depend on the
+// number of threads, because the remainder of a block may round differently.
 template <typename T>
 template <typename Work>
 void FusedContent<T>::for_blocks(const Work& work) const {

@@ -4,7 +4,7 @@
 
 namespace translution {
 
-/// The terms q, k and v: maps [B,H,Nq,N] one head at a time.
+/// The terms q, k and v. Works on maps [B,H,Nq,N], one sample and head at a time.
 template <typename T>
 class FusedContent {
  public:
@@ -12,14 +12,14 @@ class FusedContent {
 
   at::Tensor scores() const;                           ///< maps, without the scale
   at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,F]; empty without v
-  /// Returns the gradient of the weights; `dv` receives that of v if needed.
+  /// Returns the gradient of the weights. Sets `dv` if the gradient of v is needed.
   at::Tensor values_backward(const at::Tensor& weights, const at::Tensor& d_out,
                              at::Tensor& dv) const;
   void scores_backward(const at::Tensor& d_scores, at::Tensor& dq, at::Tensor& dk) const;
 
   /// lanes = beta * lanes + alpha * maps [B,H,Nq,N]
   void add_maps(const at::Tensor& maps, double alpha, double beta, at::Tensor& lanes) const;
-  /// A map [B,H,Nq,N] in that order of memory, if it lies pair by pair; else as it is.
+  /// Returns the map as contiguous [B,H,Nq,N]; transposes it if it is stored as lanes.
   at::Tensor to_maps(const at::Tensor& map) const;
 
  private:

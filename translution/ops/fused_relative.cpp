@@ -12,7 +12,7 @@
 namespace translution {
 namespace {
 
-// x [parts,rows,cols] -> [parts,cols,rows], as T and in memory.
+// x [parts,rows,cols] -> a contiguous copy [parts,cols,rows].
 template <typename T>
 at::Tensor transposed(const at::Tensor& x, int64_t parts, int64_t rows, int64_t cols) {
   const auto& ops = kernels::row_ops<T>();
@@ -44,7 +44,7 @@ at::Tensor rounded_tokens_first(const at::Tensor& x, int64_t parts) {
   return out;
 }
 
-// x [B,N,C] -> each token of each part packed, as [C,b] with the samples last or as [b,C].
+// Packs each token of each part of x [B,N,C]: as [C,b] with the batch last, otherwise as [b,C].
 at::Tensor packed_tokens(const at::Tensor& x, int64_t parts, bool batch_last) {
   const auto given = readable(x);
   const int64_t b = x.size(0) / parts, N = x.size(1), C = x.size(2);
@@ -65,7 +65,7 @@ at::Tensor packed_tokens(const at::Tensor& x, int64_t parts, bool batch_last) {
   return out;
 }
 
-// Rows of matrices [M,rows,columns] as bfloat16, with zeros up to whole tiles.
+// Matrices [M,rows,columns] as bfloat16, with rows zero-padded to complete tiles.
 at::Tensor padded_rows(const at::Tensor& matrices) {
   const int64_t columns = matrices.size(2);
   const int64_t padding =
@@ -73,7 +73,7 @@ at::Tensor padded_rows(const at::Tensor& matrices) {
   return at::constant_pad_nd(to_bf16(matrices), {0, padding}).contiguous();
 }
 
-bool same(const at::Tensor& a, const at::Tensor& b) {
+bool is_same_view(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() && a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() &&
          a.strides() == b.strides();
 }
@@ -86,8 +86,8 @@ FusedRelative<Passes>::FusedRelative(const FusedCall& call)
       plan_(call.pairwise ? kernels::slot_plan(*call.pairs, call.batch, relative_width(call.terms))
                           : nullptr),
       rel_q_(call.pairwise ? arrange(call.terms.rel_q) : Features()),
-      rel_k_(same(call.terms.rel_q, call.terms.rel_k) ? rel_q_ : arrange(call.terms.rel_k)),
-      rel_v_(same(call.terms.rel_k, call.terms.rel_v) ? rel_k_ : arrange(call.terms.rel_v)),
+      rel_k_(is_same_view(call.terms.rel_q, call.terms.rel_k) ? rel_q_ : arrange(call.terms.rel_k)),
+      rel_v_(is_same_view(call.terms.rel_k, call.terms.rel_v) ? rel_k_ : arrange(call.terms.rel_v)),
       table_q_(prepare(call.terms.table_q)),
       table_k_(prepare(call.terms.table_k)),
       table_v_(prepare(call.terms.table_v)) {}
@@ -100,7 +100,7 @@ typename FusedRelative<Passes>::Features FusedRelative<Passes>::arrange(const at
   return features;
 }
 
-// [B,N,C] -> [parts,N,b,C], or [parts,N,C,b] with the samples last
+// [B,N,C] -> [parts,N,b,C], or [parts,N,C,b] with the batch last.
 template <typename Passes>
 at::Tensor FusedRelative<Passes>::tokens_first(const at::Tensor& x, bool batch_last) const {
   const int64_t parts = plan_->counts.parts, b = x.size(0) / parts, N = x.size(1), C = x.size(2);
@@ -152,7 +152,7 @@ typename FusedRelative<Passes>::Side FusedRelative<Passes>::side(const Features&
   }
 }
 
-// The lanes [Nq,N,B,H] or [Nq,N,H,B] from the first sample of a part on.
+// Pointer to the first sample of a part in lanes [Nq,N,B,H] or [Nq,N,H,B].
 template <typename Passes>
 typename FusedRelative<Passes>::T* FusedRelative<Passes>::lanes_of(const at::Tensor& lanes,
                                                                    int64_t part) const {
@@ -167,7 +167,8 @@ typename FusedRelative<Passes>::Row* FusedRelative<Passes>::kept_of(const at::Te
   return first ? first + part * (kept.numel() / plan_->counts.parts) : nullptr;
 }
 
-// Accumulators [sums,parts,N,b,C] or [sums,parts,N,C,b]; who adds to one first clears it.
+// Uninitialised accumulators [sums,parts,N,b,C] or [sums,parts,N,C,b]. The first piece that adds to
+// one clears it.
 template <typename Passes>
 at::Tensor FusedRelative<Passes>::new_sums(int64_t tokens, int64_t channels) const {
   const auto [sums, parts] = plan_->counts;
@@ -185,7 +186,7 @@ typename FusedRelative<Passes>::T* FusedRelative<Passes>::sum_of(const at::Tenso
   return sum;
 }
 
-// The sum of the accumulators, always in the same order, as [B,N,C].
+// Adds up the accumulators in a fixed order and returns the sum as [B,N,C].
 template <typename Passes>
 at::Tensor FusedRelative<Passes>::merge(const at::Tensor& sums) const {
   const int64_t count = sums.stride(0);
@@ -203,9 +204,9 @@ at::Tensor FusedRelative<Passes>::merge(const at::Tensor& sums) const {
   return out;
 }
 
-// All shards with all parts of the batch. Pieces that run at the same time add to different
-// accumulators. Where they also write rows of tables, which belong to shards, there are as many
-// rounds as parts: in each, every part meets another of its accumulator's shards.
+// Calls pass for every shard and every part of the batch. Pieces that run at the same time add to
+// different accumulators. A pass that also writes table rows, which belong to shards, runs in as
+// many rounds as there are parts. In each round, the parts work on different shards.
 template <typename Passes>
 template <typename Pass>
 inline void FusedRelative<Passes>::for_pieces(bool writes_tables, const Pass& pass) const {
@@ -248,14 +249,14 @@ at::Tensor FusedRelative<Passes>::values(const at::Tensor& weights) const {
   return merge(out);
 }
 
-// Room for the gradients of one side, and what becomes of it when all shards are done.
+// The gradients of one side while the shards run. finish() moves them to the result.
 template <typename Passes>
 struct FusedRelative<Passes>::Gradient {
   const FusedRelative& relative;
-  int term;               // of the features; the table's is the next
-  at::Tensor own;         // accumulators
-  const at::Tensor& sum;  // the accumulators used: `own`, or those joined with other sides
-  bool first;             // to add to them
+  int term;               // term of the features; the table is the next term
+  at::Tensor own;         // accumulators of this side alone
+  const at::Tensor& sum;  // the accumulators used: `own`, or those shared with other sides
+  bool first;             // this side is the first to add to them
   at::Tensor dtable;
   std::vector<char> written;
 

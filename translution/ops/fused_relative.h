@@ -8,7 +8,7 @@
 
 namespace translution {
 
-/// The types that passes over the slots work on: scores and sums, and rows of features.
+/// The element types of a slot pass: Number for scores and sums, Row for feature rows.
 template <typename Passes>
 struct PassTypes;
 template <typename T>
@@ -31,8 +31,8 @@ struct PassTypes<kernels::Bf16LastPasses> {
   using Side = kernels::Bf16LastSide;
 };
 
-/// The relative sides with features, where a call is pairwise: lanes, slot by slot. Products of
-/// bfloat16 have passes of their own, and others where the samples come last.
+/// The relative sides with features, for pairwise calls. Works on lanes, slot by slot. `Passes`
+/// depends on the type of the products and, for bfloat16, on whether the batch dimension is last.
 template <typename Passes>
 class FusedRelative {
  public:
@@ -42,13 +42,14 @@ class FusedRelative {
 
   explicit FusedRelative(const FusedCall& call);
 
-  /// Scores without the scale, zeros without relative queries. `kept` receives the encodings unless
-  /// it is empty.
+  /// Returns the unscaled scores, zeros without relative queries. Stores the encodings in `kept`
+  /// unless it is empty.
   at::Tensor scores(const at::Tensor& kept) const;
   at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,S]; empty without rel_v
 
-  /// Returns the gradient of the weights, zeros without rel_v, and adds those of the value side.
-  /// Goes before scores_backward, which completes the gradients of features that are one tensor.
+  /// Returns the gradient of the weights, zeros without rel_v. Sets the gradients of the value side
+  /// in `grads`. Call it before scores_backward, which completes the gradient of features that
+  /// several sides share.
   at::Tensor values_backward(const at::Tensor& weights, const at::Tensor& d_out,
                              TermGradients& grads);
   void scores_backward(const at::Tensor& d_scores, const at::Tensor& kept, TermGradients& grads);
@@ -57,23 +58,24 @@ class FusedRelative {
   static constexpr bool kBf16 = std::is_same_v<Row, kernels::Bf16>;
   static constexpr bool kLastBf16 = std::is_same_v<Passes, kernels::Bf16LastPasses>;
 
-  // Features token by token: [parts,N,b,C]; with the samples last [parts,N,C,b] and, for the
-  // gradient of a table, [parts,N,b,C] beside it. Bfloat16 with the samples last is packed.
+  // Token-major features. The batch is split into `parts` of b samples. x is [parts,N,b,C]. With
+  // the batch last, x is [parts,N,C,b], and `rows` [parts,N,b,C] is set for the gradient of a
+  // table. Bfloat16 features with the batch last are packed.
   struct Features {
     at::Tensor x, rows;
     int64_t tokens = 0, channels = 0;
   };
   struct Table {
     at::Tensor matrices;  // [M,C,R]
-    /// bf16: packed copies, if there are any; with the samples last, rows with zeros behind them.
+    // bf16: packed copies, if any; with the batch last, zero-padded rows.
     at::Tensor straight, transposed;
   };
-  // What one thread does at a time.
+  // One unit of work: a shard of the slots and a part of the batch.
   struct Piece {
     int shard;
-    int64_t part;  // of the batch
-    int64_t sum;   // the accumulator's part that it adds to
-    bool first;    // to add to it
+    int64_t part;
+    int64_t sum;  // index of the accumulator that it adds to
+    bool first;   // is the first to add to that accumulator
   };
   struct Gradient;
 
@@ -93,7 +95,7 @@ class FusedRelative {
   const std::shared_ptr<const kernels::SlotPlan> plan_;  // null unless pairwise
   const Features rel_q_, rel_k_, rel_v_;
   const Table table_q_, table_k_, table_v_;
-  at::Tensor joined_;  // accumulator of the features that are one tensor
+  at::Tensor joined_;  // accumulators of features that several sides share
 };
 
 }  // namespace translution

@@ -12,7 +12,7 @@
 namespace translution {
 namespace {
 
-constexpr int64_t kRows = 64;  // of a map, the least that one thread takes
+constexpr int64_t kRows = 64;  // minimum number of map rows for a thread
 
 template <typename Work>
 void for_rows(int64_t count, const Work& work) {
@@ -28,7 +28,7 @@ FusedSoftmax<T>::FusedSoftmax(const FusedCall& call) : call_(call) {
   if (!call.terms.gate.defined()) return;
   const auto& ops = kernels::row_ops<T>();
   const int64_t N = call.tokens;
-  position_ = spread(call.terms.position);
+  position_ = expand_slots(call.terms.position);
   for_rows(call.heads * call.queries,
            [&](int64_t row) { ops.softmax_row(data<T>(position_) + row * N, nullptr, N, 1); });
 }
@@ -57,9 +57,9 @@ void FusedSoftmax<T>::on_lanes_backward(const at::Tensor& p, at::Tensor& dp) con
   });
 }
 
-// A table [M,H], pair by pair: [H,Nq,N]; zeros without a table. -infinity for closed pairs.
+// Expands a table [M,H] to the pairs, [H,Nq,N]. Zeros without a table; -infinity for closed pairs.
 template <typename T>
-at::Tensor FusedSoftmax<T>::spread(const at::Tensor& table) const {
+at::Tensor FusedSoftmax<T>::expand_slots(const at::Tensor& table) const {
   const int64_t H = call_.heads, pairs = call_.pair_count();
   auto numbers = at::zeros({H, call_.queries, call_.tokens}, call_.options);
   T* to = data<T>(numbers);
@@ -73,7 +73,7 @@ at::Tensor FusedSoftmax<T>::spread(const at::Tensor& table) const {
   return numbers;
 }
 
-// The gradient of a table that was spread: by_pair [H,Nq,N] -> [M,H].
+// The gradient of expand_slots: by_pair [H,Nq,N] -> [M,H].
 template <typename T>
 at::Tensor FusedSoftmax<T>::sum_by_slot(const at::Tensor& by_pair, const at::Tensor& table) const {
   const int64_t H = call_.heads, pairs = call_.pair_count();
@@ -89,7 +89,8 @@ template <typename T>
 void FusedSoftmax<T>::on_maps(at::Tensor& scores) const {
   const auto& ops = kernels::row_ops<T>();
   const auto& table = call_.terms.bias;
-  const auto bias = table.defined() || !call_.pairs->all_open() ? spread(table) : at::Tensor();
+  const auto bias =
+      table.defined() || !call_.pairs->all_open() ? expand_slots(table) : at::Tensor();
   const int64_t N = call_.tokens, rows = call_.heads * call_.queries;
   for_rows(call_.batch * rows, [&](int64_t row) {
     ops.softmax_row(data<T>(scores) + row * N,
@@ -107,7 +108,7 @@ at::Tensor FusedSoftmax<T>::gated(const at::Tensor& p) const {
 
 // d . (position - p) for each row of the map.
 template <typename T>
-std::vector<T> FusedSoftmax<T>::position_less_own(const at::Tensor& p, const at::Tensor& d) const {
+std::vector<T> FusedSoftmax<T>::gate_dots(const at::Tensor& p, const at::Tensor& d) const {
   const auto& ops = kernels::row_ops<T>();
   const int64_t N = call_.tokens, position_rows = call_.heads * call_.queries;
   std::vector<T> sums(call_.lane_count() * call_.queries);
@@ -121,7 +122,7 @@ std::vector<T> FusedSoftmax<T>::position_less_own(const at::Tensor& p, const at:
   return sums;
 }
 
-// Of the gate and the positions, from the gradient d of what the gate has mixed.
+// The gradients of gate and position, from the gradient d of the gated map.
 template <typename T>
 void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
                                      TermGradients& grads) const {
@@ -129,7 +130,7 @@ void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
   const auto gate = at::sigmoid(call_.terms.gate);
   if (call_.needs_grad(kGate)) {
     auto sums = at::zeros({call_.heads}, at::kDouble);  // d . (position - p), by head
-    const auto by_row = position_less_own(p, d);
+    const auto by_row = gate_dots(p, d);
     for (size_t row = 0; row < by_row.size(); ++row)
       data<double>(sums)[row / call_.queries % call_.heads] += by_row[row];
     grads[kGate] = (sums * gate * (1 - gate)).to(call_.options);
@@ -148,7 +149,7 @@ void FusedSoftmax<T>::on_maps_backward(const at::Tensor& p, at::Tensor& d,
                                        TermGradients& grads) const {
   const auto& ops = kernels::row_ops<T>();
   const auto& terms = call_.terms;
-  // With a bias the scale comes later: the bias was added to scaled scores.
+  // With a bias, the scale is applied last, because the bias is added to scaled scores.
   const double scale = terms.bias.defined() ? 1 : call_.call.scale;
   auto scales = at::full({call_.heads}, scale, call_.options);
   if (terms.gate.defined()) {

@@ -4,30 +4,30 @@
 
 namespace translution {
 
-/// Softmax over the keys and its gradient, on maps [B,H,Nq,N] or on lanes, pair by pair, and the
-/// tables of numbers per slot that enter it: bias, and position with its gate.
+/// Softmax over the keys and its gradient, on maps [B,H,Nq,N] or on lanes. Also applies the tables
+/// [M,H] with a number per slot: bias, and position with its gate.
 template <typename T>
 class FusedSoftmax {
  public:
   explicit FusedSoftmax(const FusedCall& call);
 
-  /// In place. Scores already carry the scale.
+  /// Softmax of scaled scores, in place.
   void on_lanes(at::Tensor& scores) const;
-  /// The gradient of unscaled scores, in place on dp.
+  /// Replaces dp by the gradient of the unscaled scores.
   void on_lanes_backward(const at::Tensor& p, at::Tensor& dp) const;
-  /// Of scale * scores + bias, in place.
+  /// Softmax of scale * scores + bias, in place.
   void on_maps(at::Tensor& scores) const;
-  /// What the values are summed with: the map p [B,H,Nq,N], mixed with the positional attention
-  /// where there is a gate.
+  /// The weights of the values before dropout: the map p [B,H,Nq,N], mixed with the positional
+  /// attention if there is a gate.
   at::Tensor gated(const at::Tensor& p) const;
-  /// The gradient of unscaled scores, in place on that of gated(p); `grads` receive those of bias,
-  /// position and gate that are needed.
+  /// Replaces d, the gradient of gated(p), by the gradient of the unscaled scores. Sets the
+  /// gradients of bias, position and gate in `grads` if they are needed.
   void on_maps_backward(const at::Tensor& p, at::Tensor& d, TermGradients& grads) const;
 
  private:
-  std::vector<T> position_less_own(const at::Tensor& p, const at::Tensor& d) const;
+  std::vector<T> gate_dots(const at::Tensor& p, const at::Tensor& d) const;
   void gate_gradients(const at::Tensor& p, const at::Tensor& d, TermGradients& grads) const;
-  at::Tensor spread(const at::Tensor& table) const;
+  at::Tensor expand_slots(const at::Tensor& table) const;
   at::Tensor sum_by_slot(const at::Tensor& by_pair, const at::Tensor& table) const;
 
   const FusedCall& call_;

@@ -31,7 +31,7 @@ void FusedVectors<T>::add_scores(at::Tensor& maps) const {
   });
 }
 
-// [B,Nq,width]: for each query, the vectors of its pairs weighted with a row of the map.
+// [B,Nq,width]: for each query, the sum of the vectors of its pairs, weighted by a row of the map.
 template <typename T>
 at::Tensor FusedVectors<T>::sums(const at::Tensor& table, const at::Tensor& maps) const {
   const auto vectors = table.contiguous();
@@ -42,14 +42,14 @@ at::Tensor FusedVectors<T>::sums(const at::Tensor& table, const at::Tensor& maps
   return out;
 }
 
-// Cut by channels, not by queries: the pieces write to different places, so that there is nothing
-// to merge and one table is all the memory that it takes, even with a slot for each pair.
+// The work is split by channels, not by queries: pieces write to different channels, so there is
+// nothing to merge, and one table is all the memory needed, even with a slot per pair.
 template <typename T>
 at::Tensor FusedVectors<T>::table_gradient(const at::Tensor& table, const at::Tensor& maps,
                                            const at::Tensor& x) const {
   constexpr int64_t kChannels = 32;
   const int64_t width = table.size(1) / call_.heads;
-  const int64_t pieces = (width + kChannels - 1) / kChannels;  // of a head
+  const int64_t pieces = (width + kChannels - 1) / kChannels;  // per head
   auto dtable = large_zeros(table.sizes(), call_.options);
   parallel_each(call_.heads * pieces, [&] {
     return [&, passes = std::make_shared<kernels::VectorPasses<T>>(

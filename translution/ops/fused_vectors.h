@@ -5,17 +5,19 @@
 
 namespace translution {
 
-/// The vectors per slot that are added to keys (table_k, met by rel_q) and to values (table_v).
+/// The vectors per slot that are added to keys (table_k, multiplied by rel_q) and to values
+/// (table_v).
 template <typename T>
 class FusedVectors {
  public:
   explicit FusedVectors(const FusedCall& call) : call_(call) {}
 
-  /// maps [B,H,Nq,N] += rel_q_i . table_k[slot], without the scale.
+  /// maps [B,H,Nq,N] += rel_q_i . table_k[slot], unscaled.
   void add_scores(at::Tensor& maps) const;
   at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,S]
 
-  /// Adds to d_maps the gradient of the weights; `dtable` receives that of table_v if needed.
+  /// Adds the gradient of the weights to d_maps. Sets `dtable` if the gradient of table_v is
+  /// needed.
   void values_backward(const at::Tensor& weights, const at::Tensor& d_out, at::Tensor& d_maps,
                        at::Tensor& dtable) const;
   void scores_backward(const at::Tensor& d_scores, at::Tensor& dq, at::Tensor& dtable) const;

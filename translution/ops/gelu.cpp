@@ -34,8 +34,8 @@ at::Tensor gelu_backward_portable(const at::Tensor& d, const at::Tensor& x, bool
 at::Tensor gelu_backward_cpu(const at::Tensor& d, const at::Tensor& x, bool tanh) {
   if (!takes_pieces(x)) return gelu_backward_portable(d, x, tanh);
   return in_pieces(
-      [tanh](at::Tensor& out, const at::Tensor& piece, const at::Tensor& above) {
-        at::gelu_backward_out(out, above, piece, gelu_kind(tanh));
+      [tanh](at::Tensor& out, const at::Tensor& piece, const at::Tensor& d_piece) {
+        at::gelu_backward_out(out, d_piece, piece, gelu_kind(tanh));
       },
       x, d);
 }

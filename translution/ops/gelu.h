@@ -6,8 +6,8 @@
 
 namespace translution {
 
-/// x times the normal distribution's share below x, or its approximation by a hyperbolic tangent:
-/// LibTorch's, with the same bits for any number of threads.
+/// LibTorch's GELU, exact or with the tanh approximation. The bits do not depend on the number of
+/// threads.
 TRANSLUTION_API at::Tensor gelu(const at::Tensor& x, bool tanh);
 
 }  // namespace translution

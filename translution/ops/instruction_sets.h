@@ -8,12 +8,12 @@
 
 namespace translution {
 
-/// Which instruction sets this process uses, and what decides that.
+/// The instruction sets that this process uses, and why.
 struct InstructionSets {
   std::vector<Isa> available;      ///< weakest first
-  Isa chosen = Isa::scalar;        ///< the most that our kernels use
-  std::string onednn;              ///< the most that oneDNN uses; empty in a build without it
-  Amx amx = Amx::absent;           ///< for oneDNN
+  Isa chosen = Isa::scalar;        ///< highest that our kernels use
+  std::string onednn;              ///< highest that oneDNN uses; empty in a build without oneDNN
+  Amx amx = Amx::absent;           ///< AMX support for oneDNN
   std::string users_onednn_limit;  ///< "ONEDNN_MAX_CPU_ISA=AVX2", or empty
 };
 

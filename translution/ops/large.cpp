@@ -38,7 +38,7 @@ at::Tensor large_zeros(at::IntArrayRef sizes, const at::TensorOptions& options) 
 
 BlockPool::BlockPool() : limit_(static_cast<size_t>(usable_bytes()) / 4) {}
 
-// Never destroyed: tensors may outlive everything else that is static.
+// Never destroyed: tensors may outlive static objects.
 BlockPool& BlockPool::instance() {
   static BlockPool* const pool = new BlockPool;
   return *pool;
@@ -52,7 +52,7 @@ void* BlockPool::take(size_t& bytes) {
     if (found != free_.end() && found->first <= bytes + bytes / 8) {
       void* block = found->second;
       bytes = found->first;
-      kept_ -= bytes;
+      free_bytes_ -= bytes;
       free_.erase(found);
       return block;
     }
@@ -60,7 +60,7 @@ void* BlockPool::take(size_t& bytes) {
   void* block = nullptr;
   if (posix_memalign(&block, kPage, bytes) != 0) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-  madvise(block, bytes, MADV_HUGEPAGE);  // a wish: without huge pages the memory works as well
+  madvise(block, bytes, MADV_HUGEPAGE);  // only a hint; it may fail
 #endif
   return block;
 }
@@ -68,21 +68,21 @@ void* BlockPool::take(size_t& bytes) {
 void BlockPool::give_back(void* block, size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
-    if (kept_ + bytes <= limit_) {
+    if (free_bytes_ + bytes <= limit_) {
       free_.emplace(bytes, block);
-      kept_ += bytes;
+      free_bytes_ += bytes;
       return;
     }
   }
   std::free(block);
 }
 
-// The largest blocks first; the caller holds the mutex.
+// Frees the largest blocks first. The caller holds the mutex.
 void BlockPool::shrink_to(size_t bytes) {
-  while (kept_ > bytes) {
+  while (free_bytes_ > bytes) {
     const auto largest = std::prev(free_.end());
     std::free(largest->second);
-    kept_ -= largest->first;
+    free_bytes_ -= largest->first;
     free_.erase(largest);
   }
 }
@@ -100,12 +100,12 @@ void BlockPool::set_limit(int64_t bytes) {
 
 int64_t BlockPool::bytes() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(kept_);
+  return static_cast<int64_t>(free_bytes_);
 }
 
 int64_t BlockPool::release() {
   const std::lock_guard lock(mutex_);
-  const size_t bytes = kept_;
+  const size_t bytes = free_bytes_;
   shrink_to(0);
   return static_cast<int64_t>(bytes);
 }

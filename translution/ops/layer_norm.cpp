@@ -43,7 +43,7 @@ bool norm_is_fused(const at::Tensor& x) {
 template <typename T>
 void norm_rows(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
                const at::Tensor& out) {
-  constexpr int64_t kNumbers = 1 << 14;  // that are worth a thread
+  constexpr int64_t kNumbers = 1 << 14;  // minimum work for a thread
   const int64_t n = x.size(-1), rows = x.numel() / n;
   parallel_ranges(rows, std::max<int64_t>(1, kNumbers / n), [&](int64_t begin, int64_t end) {
     kernels::row_ops<T>().layer_norm(x.data_ptr<T>() + begin * n, weight.data_ptr<T>(),
@@ -52,7 +52,7 @@ void norm_rows(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   });
 }
 
-// `sums` has room for the gradients of weight and bias of each shard: [shards,2,C].
+// `sums` [shards,2,C] receives the gradients of weight and bias of each shard.
 template <typename T>
 void norm_gradients(const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight, double eps,
                     const Shards& shards, const at::Tensor& dx, const at::Tensor& sums) {
@@ -93,7 +93,7 @@ at::Tensor norm_meta(const at::Tensor& x, const at::Tensor& weight, const at::Te
   return empty_of(x);
 }
 
-// All three at once: those that are not needed cost little.
+// Always computes all three gradients: those that are not needed cost little.
 NormGradients norm_backward_portable(const at::Tensor& d, const at::Tensor& x,
                                      const at::Tensor& weight, double eps) {
   const auto stats = at::native_layer_norm(x, weight.sizes(), weight, weight, eps);
@@ -104,12 +104,12 @@ NormGradients norm_backward_portable(const at::Tensor& d, const at::Tensor& x,
 NormGradients norm_backward_cpu(const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight,
                                 double eps) {
   if (!norm_is_fused(x)) return norm_backward_portable(d, x, weight, eps);
-  const auto above = d.contiguous(), rows = x.contiguous(), w = weight.contiguous();
+  const auto d_rows = d.contiguous(), rows = x.contiguous(), w = weight.contiguous();
   const Shards shards(x.numel() / x.size(-1), 2 * x.size(-1));
   auto dx = large_empty(x.sizes(), x.options());
   auto sums = at::zeros({shards.count, 2, x.size(-1)}, x.options());
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), kNorm, [&] {
-    norm_gradients<scalar_t>(above, rows, w, eps, shards, dx, sums);
+    norm_gradients<scalar_t>(d_rows, rows, w, eps, shards, dx, sums);
   });
   return {dx, sums[0][0].clone(), sums[0][1].clone()};
 }
@@ -150,7 +150,7 @@ at::Tensor norm_autograd(const at::Tensor& x, const at::Tensor& weight, const at
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       double eps) {
   static const Op<NormForward> op("translution::layer_norm");
-  // The dispatcher knows no undefined tensors.
+  // The dispatcher does not accept undefined tensors.
   TORCH_CHECK(x.defined(), kNorm, ": x [..., C] is missing");
   TORCH_CHECK(weight.defined() && bias.defined(), kNorm, ": weight [C] or bias [C] is missing");
   return op(x, weight, bias, eps);

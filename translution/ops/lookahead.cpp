@@ -18,10 +18,10 @@ namespace {
 
 using kernels::gemm;
 
-// Queries prepared by all tokens, and by a group of new ones. With 160 tokens known, a new one so
-// reads 160 / 32 + (32 / 2 + 4) / 4 + (4 + 1) / 2 = 12.5 matrices per role on average. A longer
-// reach costs memory: 32 * N * (heads * C + width) numbers.
-constexpr int64_t kAhead = 32, kGroup = 4;
+// Queries of a block, and of a group within it. After 160 tokens, a new token reads
+// 160 / 32 + (32 / 2 + 4) / 4 + (4 + 1) / 2 = 12.5 matrices per role on average. Larger blocks cost
+// memory: 32 * N * (heads * C + width) numbers.
+constexpr int64_t kQueryBlock = 32, kGroup = 4;
 
 kernels::Bf16* bf16_data(const at::Tensor& x) { return static_cast<kernels::Bf16*>(x.data_ptr()); }
 
@@ -42,15 +42,15 @@ at::Tensor Lookahead::gather(const at::Tensor& x) {
   const at::NoGradGuard no_grad;
   const auto features = operand(x, bf16_);
   const int64_t n = features.size(0), query = n - 1;
-  if (known_ != query || query >= first_ + ahead_) look_ahead(features, query);
+  if (known_ != query || query >= first_ + ahead_) begin_block(features, query);
   const int64_t group = first_ + (query - first_) / kGroup * kGroup, next = group + kGroup;
-  offer(features, {query, n}, {query, std::min(next, first_ + ahead_)});
-  if (n == next) offer(features, {group, n}, {n, first_ + ahead_});
+  contribute(features, {query, n}, {query, std::min(next, first_ + ahead_)});
+  if (n == next) contribute(features, {group, n}, {n, first_ + ahead_});
   known_ = n;
   return (bf16_ ? gather_prepared_bf16(features) : gather_prepared(features)).to(x.scalar_type());
 }
 
-// What the last token gathers, from all offers to it.
+// The output of the last token, from all contributions to it.
 at::Tensor Lookahead::gather_prepared(const at::Tensor& x) const {
   const int64_t n = x.size(0), query = n - 1, D = values_.size(2) / heads_;
   const auto scorers = scorers_[query - first_].narrow(1, 0, n);  // [H,n,C]
@@ -84,24 +84,24 @@ at::Tensor Lookahead::gather_prepared_bf16(const at::Tensor& x) const {
   return out;
 }
 
-// Prepares the queries from `known` on, with the tokens before it.
-void Lookahead::look_ahead(const at::Tensor& x, int64_t known) {
+// Begins a block at query `known`, with the contributions of all tokens before it.
+void Lookahead::begin_block(const at::Tensor& x, int64_t known) {
   first_ = known;
-  ahead_ = std::min(kAhead, offsets_->num_tokens() - first_);
+  ahead_ = std::min(kQueryBlock, offsets_->num_tokens() - first_);
   const int64_t tokens = first_ + ahead_;
   scorers_ = large_empty({ahead_, heads_, tokens, x.size(1)}, x.options());
   values_ = large_empty({ahead_, tokens, weights_.v.size(2)}, x.options());
-  offer(x, {0, known}, {first_, tokens});
+  contribute(x, {0, known}, {first_, tokens});
 }
 
-void Lookahead::offer(const at::Tensor& x, Range tokens, Range queries) {
-  if (bf16_) return offer_spans_bf16(x, spans(tokens, queries));
+void Lookahead::contribute(const at::Tensor& x, Range tokens, Range queries) {
+  if (bf16_) return contribute_spans_bf16(x, spans(tokens, queries));
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lookahead",
-                             [&] { offer_spans<scalar_t>(x, spans(tokens, queries)); });
+                             [&] { contribute_spans<scalar_t>(x, spans(tokens, queries)); });
 }
 
-// The pairs of these tokens and queries, along the diagonals: consecutive queries meet consecutive
-// tokens.
+// The pairs of these tokens and queries as spans along the diagonals, where consecutive queries
+// attend to consecutive tokens.
 std::vector<PairSpan> Lookahead::spans(Range tokens, Range queries) const {
   std::vector<PairSpan> found;
   const int64_t least = std::max<int64_t>(0, queries.begin - tokens.end + 1);
@@ -109,10 +109,10 @@ std::vector<PairSpan> Lookahead::spans(Range tokens, Range queries) const {
     const int64_t end = std::min(queries.end, tokens.end + delta);
     for (int64_t i = std::max(queries.begin, tokens.begin + delta); i < end; ++i) {
       const int64_t j = i - delta, slot = offsets_->slot(i, j);
-      const bool goes_on = !found.empty() && found.back().slot == slot &&
-                           found.back().i + found.back().length == i &&
-                           found.back().j + found.back().length == j;
-      if (goes_on)
+      const bool extends_last = !found.empty() && found.back().slot == slot &&
+                                found.back().i + found.back().length == i &&
+                                found.back().j + found.back().length == j;
+      if (extends_last)
         ++found.back().length;
       else
         found.push_back({slot, offsets_->key_slot(i, j), i, j, 1, 1, 1});
@@ -121,10 +121,10 @@ std::vector<PairSpan> Lookahead::spans(Range tokens, Range queries) const {
   return found;
 }
 
-// The offers of a span lie on a diagonal of their tensors, a fixed step apart: products write them
-// where they belong.
+// The contributions of a span lie on a diagonal of scorers_ and values_, at a fixed stride, so
+// products write them in place.
 template <typename T>
-void Lookahead::offer_spans(const at::Tensor& x, const std::vector<PairSpan>& spans) {
+void Lookahead::contribute_spans(const at::Tensor& x, const std::vector<PairSpan>& spans) {
   const int64_t C = x.size(1), E = weights_.q.size(2), D = E / heads_, F = weights_.v.size(2);
   const int64_t tokens = first_ + ahead_;
   const T* features = x.data_ptr<T>();
@@ -132,7 +132,7 @@ void Lookahead::offer_spans(const at::Tensor& x, const std::vector<PairSpan>& sp
           *wv = weights_.v.data_ptr<T>();
   T *scorers = scorers_.data_ptr<T>(), *values = values_.data_ptr<T>();
   parallel_each(static_cast<int64_t>(spans.size()), [&] {
-    return [&, keys = std::vector<T>(kAhead * E)](int64_t r) mutable {
+    return [&, keys = std::vector<T>(kQueryBlock * E)](int64_t r) mutable {
       const PairSpan& span = spans[r];
       const T* x_j = features + span.j * C;
       const int64_t query = span.i - first_;
@@ -148,8 +148,8 @@ void Lookahead::offer_spans(const at::Tensor& x, const std::vector<PairSpan>& sp
   });
 }
 
-// The same with products into a buffer, from which offers are rounded to where they belong.
-void Lookahead::offer_spans_bf16(const at::Tensor& x, const std::vector<PairSpan>& spans) {
+// The same in bfloat16: products go to a float32 buffer, from which they are rounded into place.
+void Lookahead::contribute_spans_bf16(const at::Tensor& x, const std::vector<PairSpan>& spans) {
   using kernels::Bf16;
   const int64_t C = x.size(1), E = weights_.q.size(2), D = E / heads_, F = weights_.v.size(2);
   const int64_t tokens = first_ + ahead_;
@@ -167,8 +167,8 @@ void Lookahead::offer_spans_bf16(const at::Tensor& x, const std::vector<PairSpan
       const PairSpan& span = spans[r];
       const Bf16* x_j = features + span.j * C;
       const int64_t query = span.i - first_, length = span.length;
-      float* const sums = scratch->sums.with(kAhead * std::max({heads_ * C, E, F}));
-      Bf16* const keys = scratch->keys.with(kAhead * E);
+      float* const sums = scratch->sums.with(kQueryBlock * std::max({heads_ * C, E, F}));
+      Bf16* const keys = scratch->keys.with(kQueryBlock * E);
       auto& products = scratch->products;
       products.multiply(length, x_j, C,
                         kernels::RowMatrix{wk + span.key_slot * C * E, E, C, E, false}, false, sums,

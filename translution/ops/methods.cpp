@@ -19,10 +19,10 @@ namespace {
 // The features of the query rows: [B,N,C] -> [B,Nq,C].
 at::Tensor take_rows(const at::Tensor& x, const std::vector<int64_t>& rows) {
   const auto count = static_cast<int64_t>(rows.size());
-  bool neighbours = true;
-  for (int64_t r = 0; r < count; ++r) neighbours = neighbours && rows[r] == rows[0] + r;
-  if (neighbours) return x.narrow(1, rows[0], count);
-  // LibTorch 1.13 has no index_select on Meta, where any rows have the right shape.
+  bool consecutive = true;
+  for (int64_t r = 0; r < count; ++r) consecutive = consecutive && rows[r] == rows[0] + r;
+  if (consecutive) return x.narrow(1, rows[0], count);
+  // LibTorch 1.13 has no index_select on Meta. Any rows of the right shape do.
   if (x.is_meta()) return x.narrow(1, 0, 1).expand({-1, count, -1});
   return x.index_select(1, at::tensor(rows, at::kLong).to(x.device()));
 }
@@ -32,13 +32,13 @@ struct MethodCall {
   const AttentionCall& call;
   Checker check;
   at::Tensor x;        // [B,N,C]
-  at::Tensor queries;  // the rows of x asked for
+  at::Tensor queries;  // [B,Nq,C]: the query rows of x
 
   MethodCall(const char* op, const at::Tensor& x, const AttentionCall& call)
       : call(call), check(op, call.precision), x(x) {
     TORCH_CHECK(call.heads > 0, op, ": expected one or more heads, got ", call.heads);
     check.tensor("x", x, 3, "[B, N, C]");
-    TORCH_CHECK(x.sym_size(1) > 0, op, ": expected one or more tokens, x is ", x.sym_sizes());
+    TORCH_CHECK(x.sym_size(1) > 0, op, ": expected one or more tokens, got x ", x.sym_sizes());
     for (const int64_t row : call.pairs.rows)
       TORCH_CHECK(row >= 0 && x.sym_size(1) > row, op, ": expected query rows from 0 to ",
                   x.sym_size(1) - 1, ", got ", row);
@@ -47,41 +47,44 @@ struct MethodCall {
 
   bool has_rows() const { return !call.pairs.rows.empty(); }
 
-  // A shared weight [C, width].
-  void shared(const char* name, const at::Tensor& weight, const c10::SymInt& width) {
+  // Checks a shared weight [C, width]; any width if `width` is 0.
+  void check_shared(const char* name, const at::Tensor& weight, const c10::SymInt& width) {
     check.tensor(name, weight, 2, "[C, width]");
     check.size(name, weight, 0, x.sym_size(2), "the channels of x");
     check.splits(name, weight, call.heads);
     if (width > 0) check.size(name, weight, 1, width, "the width of the other roles");
   }
 
-  // A table of matrices [slots, in, out].
-  void table(const char* name, const at::Tensor& weight, const c10::SymInt& in,
-             const c10::SymInt& out) {
+  // Checks a table of matrices [slots, in, out].
+  void check_table(const char* name, const at::Tensor& weight, const c10::SymInt& in,
+                   const c10::SymInt& out) {
     check.tensor(name, weight, 3, "[slots, in, out], one matrix per slot");
     check.size(name, weight, 1, in, "the channels that it multiplies");
     check.size(name, weight, 2, out, "the width of the other roles");
     check.splits(name, weight, call.heads);
   }
 
-  // A role in alpha's small space: down into it, and through a table if it is relative, to `out`.
-  void small(const std::string& role, const at::Tensor& down, const at::Tensor& relative,
-             int64_t out);
+  // Checks the weights of a role in alpha's small space: `down` and, for a relative role, its
+  // table. They end at `out` channels.
+  void check_small(const std::string& role, const at::Tensor& down, const at::Tensor& relative,
+                   int64_t out);
 
-  // Features times each weight, into `out`: of the query rows, and of all tokens.
+  // A projection of the query rows or of all tokens; the result is assigned to `out`.
   struct Projection {
     at::Tensor weight;
     at::Tensor* out;
     at::Tensor bias = {};
   };
 
-  void project_all(std::vector<Projection> of_queries, std::vector<Projection> of_tokens) const {
+  void project_all(std::vector<Projection> query_projections,
+                   std::vector<Projection> token_projections) const {
     if (!has_rows()) {
-      of_tokens.insert(of_tokens.end(), of_queries.begin(), of_queries.end());
-      of_queries.clear();
+      token_projections.insert(token_projections.end(), query_projections.begin(),
+                               query_projections.end());
+      query_projections.clear();
     }
-    project_rows(queries, of_queries);
-    project_rows(x, of_tokens);
+    project_rows(queries, query_projections);
+    project_rows(x, token_projections);
   }
 
   void project_rows(const at::Tensor& rows, const std::vector<Projection>& projections) const {
@@ -107,10 +110,10 @@ struct MethodCall {
                   call.heads);
   }
 
-  // The call with scores over the root of a head's width.
-  AttentionCall scaled(int64_t width, double by = 1) const {
+  // The call with scale = factor / sqrt(D), for `width` = heads * D.
+  AttentionCall scaled(int64_t width, double factor = 1) const {
     auto scaled = call;
-    scaled.scale = by / std::sqrt(static_cast<double>(width) / static_cast<double>(call.heads));
+    scaled.scale = factor / std::sqrt(static_cast<double>(width) / static_cast<double>(call.heads));
     return scaled;
   }
 
@@ -119,19 +122,20 @@ struct MethodCall {
   }
 };
 
-// Widths are those of weights: never symbolic for long, since the kernels are made for them.
+// The last dimension of a weight as a concrete number: the kernels need concrete widths.
 int64_t width_of(const at::Tensor& weight) {
   if (!weight.defined() || weight.dim() == 0) return 0;
   return weight.sym_size(-1).guard_int(__FILE__, __LINE__);
 }
 
-void MethodCall::small(const std::string& role, const at::Tensor& down, const at::Tensor& relative,
-                       int64_t out) {
-  shared(("down " + role).c_str(), down, relative.defined() ? 0 : out);
-  if (relative.defined()) table(("table " + role).c_str(), relative, width_of(down), out);
+void MethodCall::check_small(const std::string& role, const at::Tensor& down,
+                             const at::Tensor& relative, int64_t out) {
+  check_shared(("down " + role).c_str(), down, relative.defined() ? 0 : out);
+  if (relative.defined()) check_table(("table " + role).c_str(), relative, width_of(down), out);
 }
 
-// A role of Translution: a table with its features, or a projection still to be made.
+// Sets up a role of Translution: a relative role gets its features and table, another role a
+// projection to be computed.
 void set_role(const at::Tensor& x, const at::Tensor& weight, at::Tensor& features,
               at::Tensor& table, std::vector<MethodCall::Projection>& projections) {
   if (weight.dim() == 3)
@@ -154,21 +158,22 @@ MethodResult translution(const at::Tensor& x, const RoleWeights& w, const Attent
   const int64_t width = width_of(w.v);
   for (const auto& [name, weight] : roles) {
     if (weight.dim() == 3)
-      method.table(name, weight, x.sym_size(2), width);
+      method.check_table(name, weight, x.sym_size(2), width);
     else
-      method.shared(name, weight, width);
+      method.check_shared(name, weight, width);
   }
   AttentionTerms terms;
-  std::vector<MethodCall::Projection> of_queries, of_tokens;
+  std::vector<MethodCall::Projection> query_projections, token_projections;
   const bool relative_scores = w.q.dim() == 3 || w.k.dim() == 3;
   const bool relative_values = w.v.dim() == 3;
   TORCH_CHECK(!relative_scores || !call.angles.defined(),
-              "translution: rotary angles turn shared queries and keys, but q or k is relative; "
-              "leave the angles out");
-  set_role(method.queries, w.q, relative_scores ? terms.rel_q : terms.q, terms.table_q, of_queries);
-  set_role(x, w.k, relative_scores ? terms.rel_k : terms.k, terms.table_k, of_tokens);
-  set_role(x, w.v, relative_values ? terms.rel_v : terms.v, terms.table_v, of_tokens);
-  method.project_all(of_queries, of_tokens);
+              "translution: rotary angles rotate shared queries and keys, but q or k is relative; "
+              "leave out the angles");
+  set_role(method.queries, w.q, relative_scores ? terms.rel_q : terms.q, terms.table_q,
+           query_projections);
+  set_role(x, w.k, relative_scores ? terms.rel_k : terms.k, terms.table_k, token_projections);
+  set_role(x, w.v, relative_values ? terms.rel_v : terms.v, terms.table_v, token_projections);
+  method.project_all(query_projections, token_projections);
   if (!relative_scores) {
     terms.q = method.rotate(terms.q, true);
     terms.k = method.rotate(terms.k, false);
@@ -182,52 +187,53 @@ MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& w,
   MethodCall method("alpha_translution", x, call);
   const bool shared = w.shared.v.defined();
   TORCH_CHECK(w.shared.q.defined() == shared && w.shared.k.defined() == shared,
-              "alpha_translution: shared q, k and v come together; hand in all three or none");
+              "alpha_translution: expected shared q, k and v together; pass all three or none");
   const int64_t width = width_of(shared ? w.shared.v : w.up);
   const bool small_scores = !shared || w.table.q.defined() || w.table.k.defined();
   const bool small_values = !shared || w.table.v.defined();
   if (shared) {
-    method.shared("shared v", w.shared.v, 0);
-    method.shared("shared q", w.shared.q, width);
-    method.shared("shared k", w.shared.k, width);
+    method.check_shared("shared v", w.shared.v, 0);
+    method.check_shared("shared q", w.shared.q, width);
+    method.check_shared("shared k", w.shared.k, width);
   }
   if (small_scores) {
     const auto& table = w.table.k.defined() ? w.table.k : w.table.q;
-    const int64_t scored = width_of(table.defined() ? table : w.down.q);
-    method.small("q", w.down.q, w.table.q, scored);
-    method.small("k", w.down.k, w.table.k, scored);
+    const int64_t score_width = width_of(table.defined() ? table : w.down.q);
+    method.check_small("q", w.down.q, w.table.q, score_width);
+    method.check_small("k", w.down.k, w.table.k, score_width);
   }
   if (small_values) {
-    const int64_t summed = width_of(w.table.v.defined() ? w.table.v : w.down.v);
-    method.small("v", w.down.v, w.table.v, summed);
+    const int64_t value_width = width_of(w.table.v.defined() ? w.table.v : w.down.v);
+    method.check_small("v", w.down.v, w.table.v, value_width);
     method.check.tensor("up", w.up, 2, "[r, heads * D]");
-    method.check.size("up", w.up, 0, summed, "the width of the small space");
+    method.check.size("up", w.up, 0, value_width, "the width of the small space");
     method.check.size("up", w.up, 1, width, "the width of the shared weights");
     method.check.splits("up", w.up, call.heads);
   }
 
   TORCH_CHECK(shared || !call.angles.defined(),
-              "alpha_translution: rotary angles turn shared queries and keys; here there are none");
+              "alpha_translution: rotary angles rotate shared queries and keys, but there are "
+              "none; leave out the angles");
   AttentionTerms terms;
-  std::vector<MethodCall::Projection> of_queries, of_tokens;
+  std::vector<MethodCall::Projection> query_projections, token_projections;
   if (shared) {
-    of_queries.push_back({w.shared.q, &terms.q});
-    of_tokens.push_back({w.shared.k, &terms.k});
-    of_tokens.push_back({w.shared.v, &terms.v});
+    query_projections.push_back({w.shared.q, &terms.q});
+    token_projections.push_back({w.shared.k, &terms.k});
+    token_projections.push_back({w.shared.v, &terms.v});
   }
   if (small_scores) {
     const bool relative = w.table.q.defined() || w.table.k.defined();
-    of_queries.push_back(
+    query_projections.push_back(
         {w.down.q, relative ? &terms.rel_q : &terms.q});  // without tables: content
-    of_tokens.push_back({w.down.k, relative ? &terms.rel_k : &terms.k});
+    token_projections.push_back({w.down.k, relative ? &terms.rel_k : &terms.k});
     terms.table_q = w.table.q;
     terms.table_k = w.table.k;
   }
   if (small_values) {
-    of_tokens.push_back({w.down.v, w.table.v.defined() ? &terms.rel_v : &terms.v});
+    token_projections.push_back({w.down.v, w.table.v.defined() ? &terms.rel_v : &terms.v});
     terms.table_v = w.table.v;
   }
-  method.project_all(of_queries, of_tokens);
+  method.project_all(query_projections, token_projections);
   if (shared) {
     terms.q = method.rotate(terms.q, true);
     terms.k = method.rotate(terms.k, false);
@@ -245,10 +251,10 @@ MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& w,
 MethodResult self_attention(const at::Tensor& x, const RoleWeights& w,
                             const PositionTerms& position, const AttentionCall& call) {
   MethodCall method("self_attention", x, call);
-  method.shared("q", w.q, 0);
+  method.check_shared("q", w.q, 0);
   const int64_t width = width_of(w.q);
-  method.shared("k", w.k, width);
-  method.shared("v", w.v, width);
+  method.check_shared("k", w.k, width);
+  method.check_shared("v", w.v, width);
   for (const auto& [name, vectors] : {std::pair{"key_vectors", position.key_vectors},
                                       std::pair{"value_vectors", position.value_vectors}}) {
     if (!vectors.defined()) continue;
@@ -259,7 +265,7 @@ MethodResult self_attention(const at::Tensor& x, const RoleWeights& w,
   at::Tensor q, k;
   const RoleWeights& b = position.biases;
   TORCH_CHECK(b.q.defined() == b.v.defined() && b.k.defined() == b.v.defined(),
-              "self_attention: biases of q, k and v come together; hand in all three or none");
+              "self_attention: expected biases of q, k and v together; pass all three or none");
   method.project_all({{w.q, &q, b.q}}, {{w.k, &k, b.k}, {w.v, &terms.v, b.v}});
   terms.q = method.rotate(q, true);
   terms.k = method.rotate(k, false);
@@ -285,7 +291,7 @@ RoleWeights to_roles(const char* name, const OptionalTensorList& list) {
           value_or_undefined(list.get(2))};
 }
 
-// What the registered methods take beside weights.
+// The arguments of the registered methods other than weights.
 AttentionCall to_call(const at::Tensor& x, const std::string& pairs, int64_t heads,
                       at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
                       const OptionalTensor& angles, const std::string& precision) {
@@ -342,8 +348,8 @@ at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at:
 
 }  // namespace
 
-// These are made of `attention`, `rotary` and `project`, so they need no gradient, device or Meta
-// registration of their own.
+// These ops consist of `attention`, `rotary` and `project`, so they need no gradient, device or
+// Meta registration of their own.
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def(
       "translution(Tensor x, Tensor q, Tensor k, Tensor v, str pairs, int heads, int[] grid=[], "

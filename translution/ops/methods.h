@@ -10,7 +10,7 @@ namespace translution {
 
 struct MethodResult {
   at::Tensor out;  ///< [B, Nq, heads * D]
-  at::Tensor map;  ///< [B, heads, Nq, N] as used for the sum, before dropout; only if asked for
+  at::Tensor map;  ///< [B, heads, Nq, N]: weights of the values before dropout; only if call.map
 };
 
 /// One weight for each role: [M, C, heads * D] is relative, [C, heads * D] shared by all offsets.
@@ -25,30 +25,30 @@ struct RoleWeights {
 TRANSLUTION_API MethodResult translution(const at::Tensor& x, const RoleWeights& weights,
                                          const AttentionCall& call);
 
-/// Weights of alpha-Translution. A relative role has a table, from r1 to r2 channels; the others go
-/// to r2 at once. Either width is split among the heads like any other.
+/// Weights of alpha-Translution. A relative role has a table from r1 to r2 channels; `down` maps
+/// the other roles directly to r2. Both r1 and r2 are multiples of the number of heads.
 struct AlphaWeights {
   RoleWeights shared;  ///< [C, heads * D] each, or all undefined
   RoleWeights down;    ///< [C, r1], or [C, r2] without a table
-  RoleWeights table;   ///< [M, r1, r2]; undefined: that role is the same for all offsets
-  at::Tensor up;       ///< [r2, heads * D], back from the small space of the values
+  RoleWeights table;   ///< [M, r1, r2]; undefined for a role that does not depend on the offset
+  at::Tensor up;       ///< [r2, heads * D]; expands the values from the small space
 };
 
-/// alpha-Translution in the form that sums values in the small space and expands once:
+/// alpha-Translution. Sums values in the small space and expands them once per query:
 ///   score_ij = (x_i Wq . x_j Wk + x_i Dq Tq[s] . x_j Dk Tk[s']) / sqrt(D)
 ///   out_i = sum_j a_ij x_j Wv + (sum_j a_ij x_j Dv Tv[s]) U
-/// The small part of scores is there if q or k is relative, that of values if v is; without shared
-/// weights both are always there.
+/// The scores have a small part if q or k is relative, the values if v is relative. Without shared
+/// weights both have one.
 TRANSLUTION_API MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& weights,
                                                const AttentionCall& call,
                                                Mixing mixing = Mixing::sum);
 
-/// Position in plain self-attention: each term may be absent.
+/// Position terms of plain self-attention. An undefined tensor means that the term is absent.
 struct PositionTerms {
   at::Tensor key_vectors;     ///< [M, heads * D], added to the keys (after any rotation)
   at::Tensor value_vectors;   ///< [M, heads * D], added to the values
   at::Tensor bias;            ///< [M, heads], added to the scores
-  at::Tensor position, gate;  ///< [M, heads], [heads]: positional attention mixed in by a gate
+  at::Tensor position, gate;  ///< [M, heads], [heads]: gated positional attention
   RoleWeights biases;         ///< [heads * D] each, added to q, k and v; all or none
 };
 

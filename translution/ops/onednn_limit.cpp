@@ -14,20 +14,20 @@ using namespace detail;
 
 namespace {
 
-// dnnl_set_max_cpu_isa(dnnl_cpu_isa_t), found by its name: LibTorch may use oneDNN where we are
-// built without it.
+// dnnl_set_max_cpu_isa(dnnl_cpu_isa_t), looked up by name: LibTorch may use oneDNN even if this
+// library is built without it.
 using SetMaxCpuIsa = int(int);
 constexpr int kAvx512CoreBf16 = 0xe7, kSuccess = 0;
 
-// The function that limits LibTorch's oneDNN: of a library that LibTorch links, or its own. Null if
-// LibTorch does not export it.
+// The function that limits the oneDNN that LibTorch links or contains. Null if LibTorch does not
+// export it.
 SetMaxCpuIsa* torchs_set_max_cpu_isa() {
   Dl_info torch;
   if (dladdr(reinterpret_cast<void*>(&at::get_num_threads), &torch) == 0) return nullptr;
   void* const library = dlopen(torch.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
   void* const found = dlsym(library, "dnnl_set_max_cpu_isa");
-  dlclose(library);  // LibTorch itself keeps it loaded
+  dlclose(library);  // LibTorch stays loaded anyway
   return reinterpret_cast<SetMaxCpuIsa*>(found);
 }
 

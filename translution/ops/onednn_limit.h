@@ -5,9 +5,9 @@
 
 namespace translution {
 
-/// What was done about AMX where CPUID shows it but does not say how to configure its tiles
-/// (Amx::hidden). oneDNN up to 3.12 uses it even so, and a product of bfloat16 ends in an illegal
-/// instruction.
+/// How oneDNN was limited on a CPU whose CPUID shows AMX but not its tile configuration
+/// (Amx::hidden). oneDNN up to 3.12 uses AMX there anyway, and a bfloat16 product ends in an
+/// illegal instruction.
 enum class OnednnLimit { not_needed, users_choice, set, ours_only, too_late };
 
 inline constexpr Named<OnednnLimit> kOnednnLimits[] = {
@@ -15,20 +15,20 @@ inline constexpr Named<OnednnLimit> kOnednnLimits[] = {
     {OnednnLimit::users_choice, "users_choice", "an environment variable sets the limit"},
     {OnednnLimit::set, "set", "oneDNN uses at most AVX512_CORE_BF16, here and in LibTorch"},
     {OnednnLimit::ours_only, "ours_only",
-     "the same, but LibTorch contains a oneDNN that only ONEDNN_MAX_CPU_ISA reaches"},
-    {OnednnLimit::too_late, "too_late", "oneDNN made a product before it could be limited"},
+     "the same, but only ONEDNN_MAX_CPU_ISA can limit LibTorch's own oneDNN"},
+    {OnednnLimit::too_late, "too_late", "oneDNN ran a product before it could be limited"},
 };
 
-/// "ONEDNN_MAX_CPU_ISA=AVX2", or the same with DNNL_MAX_CPU_ISA: what the user asks of oneDNN.
-/// Empty if nothing is set.
+/// The user's limit for oneDNN, such as "ONEDNN_MAX_CPU_ISA=AVX2" (or DNNL_MAX_CPU_ISA). Empty if
+/// neither variable is set.
 std::string users_onednn_limit();
 
-/// Limits oneDNN, ours and LibTorch's, where `info` says that its tiles are hidden. A user's own
-/// choice, not empty, wins.
+/// Limits our oneDNN and LibTorch's if `info` shows hidden tiles. Does nothing if `users_choice` is
+/// not empty.
 OnednnLimit limit_onednn(const TileInfo& info, const std::string& users_choice);
 
-/// What limit_onednn() did on this machine when the library was loaded: before any product that
-/// the library makes, and after those that LibTorch made earlier.
+/// The result of limit_onednn() when the library was loaded. That is before any product of this
+/// library, but LibTorch may have run products earlier.
 OnednnLimit onednn_limit();
 
 }  // namespace translution

@@ -18,10 +18,10 @@ namespace {
 
 using kernels::Bf16;
 
-// Weights up to this size are compared as a whole: 0.2 ms.
+// The digest covers all numbers of weights up to this size, which takes 0.2 ms.
 constexpr int64_t kSmallBytes = 4 << 20;
 
-// A parameter by its memory, so that `detach` and the like find the same copies.
+// Identifies a parameter by its memory, so that `detach` and other aliases find the same copies.
 struct Key {
   const c10::StorageImpl* storage;
   int64_t offset;
@@ -31,7 +31,7 @@ struct Key {
   }
 };
 
-// What a parameter held: its version, and a digest of its numbers.
+// The state of a parameter when it was packed: its version and a digest of its numbers.
 struct Content {
   int64_t version = -1;
   uint64_t digest = 0;
@@ -46,8 +46,8 @@ struct Copy {
 };
 
 struct Entry {
-  c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // so that a new one at its address is told
-  uint64_t digest = 0;                                // when forward last asked
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // expires when the address is reused
+  uint64_t digest = 0;                                // as of the last forward call
   Copy copies[2];                                     // straight, transposed
 };
 
@@ -75,7 +75,7 @@ uint64_t digest_of(const at::Tensor& weight) {
     return XXH3_64bits(numbers, weight.nbytes());
   const int64_t columns = weight.size(-1), rows = weight.numel() / columns;
   std::vector<float> sample(static_cast<size_t>(rows));
-  for (int64_t row = 0; row < rows; ++row)  // another column each, and so of each cache line
+  for (int64_t row = 0; row < rows; ++row)  // a different column in each row
     sample[static_cast<size_t>(row)] = numbers[row * columns + row % columns];
   return XXH3_64bits(sample.data(), sample.size() * sizeof(float));
 }
@@ -114,8 +114,8 @@ void pack(const at::Tensor& weight, bool transposed, const at::Tensor& tiles) {
     pack_as(weight.data_ptr<float>(), weight, transposed, tiles);
 }
 
-// Called with the lock held.
-void forget_the_gone(Registry& all) {
+// Removes entries whose storage was freed. The caller holds the mutex.
+void erase_expired(Registry& all) {
   for (auto entry = all.entries.begin(); entry != all.entries.end();)
     entry = entry->second.storage.expired() ? all.entries.erase(entry) : std::next(entry);
 }
@@ -124,12 +124,12 @@ Entry& entry_of(Registry& all, const at::Tensor& weight) {
   const auto key = key_of(weight);
   auto found = all.entries.find(key);
   if (found != all.entries.end() && !found->second.storage.expired()) return found->second;
-  forget_the_gone(all);
+  erase_expired(all);
   return all.entries.insert_or_assign(key, Entry{weight.storage().getWeakStorageImpl(), 0, {}})
       .first->second;
 }
 
-// Null where there is none.
+// Null if there is no entry.
 Entry* find_entry(Registry& all, const at::Tensor& weight) {
   const auto found = all.entries.find(key_of(weight));
   return found == all.entries.end() || found->second.storage.expired() ? nullptr : &found->second;

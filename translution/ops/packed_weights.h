@@ -4,27 +4,29 @@
 
 namespace translution {
 
-/// Packed bfloat16 copies of a float32 parameter, for products (kernels/bf16.h): of each matrix of
-/// a table [M,k,n], or of one matrix [k,n]. `transposed` packs the transposes [n,k].
+/// Returns a cached copy of a float32 parameter, packed as bfloat16 for products (kernels/bf16.h):
+/// of each matrix of a table [M,k,n], or of one matrix [k,n]. `transposed` packs the transposes
+/// [n,k].
 ///
-/// A copy is made when it is first asked for and found again until the parameter is written to. A
-/// write is noticed by the tensor's version or, if it went past that (`.data`, a raw pointer), by
-/// the numbers themselves when `forward` asks: all of them up to 4 MB, and one of each row of
-/// larger tables, where a write to a few numbers can be missed until the next step of an optimizer.
-/// Thread-safe.
+/// The copy is made at the first call and reused until the parameter changes. A write is detected
+/// by the tensor's version. A write that bypasses the version (`.data`, a raw pointer) is detected
+/// by a digest of the numbers, computed if `forward` is set: of all numbers up to 4 MB, and of one
+/// number per row of larger tables. There, a write to a few numbers can go unnoticed until the next
+/// optimizer step. Thread-safe.
 ///
-/// Undefined for what is no contiguous float32 parameter on the CPU: that is packed in each call.
+/// Returns an undefined tensor unless `weight` is a contiguous float32 parameter on the CPU. The
+/// caller then packs it in each call.
 at::Tensor packed_weight(const at::Tensor& weight, bool transposed, bool forward);
 
-/// The matrices of any contiguous float32 or bfloat16 weight, packed anew.
+/// Packs the matrices of any contiguous float32 or bfloat16 weight, without caching.
 at::Tensor pack_weight(const at::Tensor& weight, bool transposed);
 
-/// The copies of a parameter that an optimizer keeps current while it changes it.
+/// The cached copies of a parameter, for an optimizer that updates them together with it.
 struct PackedCopies {
-  at::Tensor straight, transposed;  ///< [M, packed size] each; undefined where there is none
+  at::Tensor straight, transposed;  ///< [M, packed size] each; undefined if not cached
 };
 PackedCopies copies_to_update(const at::Tensor& weight);
-/// The copies hold what the parameter holds now.
+/// Marks the cached copies as up to date with the parameter.
 void copies_are_current(const at::Tensor& weight);
 
 }  // namespace translution

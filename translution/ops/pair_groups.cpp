@@ -27,23 +27,23 @@ at::Tensor to_indices(const std::vector<int64_t>& values, at::Device device) {
   return at::tensor(values, at::kLong).to(device);
 }
 
-// The distinct values, ascending, and the place of each value among them.
+// The distinct values, ascending, and the index of each value among them.
 std::pair<std::vector<int64_t>, std::vector<int64_t>> distinct(const std::vector<int64_t>& values) {
   std::vector<int64_t> unique = values;
   std::sort(unique.begin(), unique.end());
   unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
-  std::vector<int64_t> place;
+  std::vector<int64_t> index;
   for (const int64_t value : values)
-    place.push_back(std::lower_bound(unique.begin(), unique.end(), value) - unique.begin());
-  return {unique, place};
+    index.push_back(std::lower_bound(unique.begin(), unique.end(), value) - unique.begin());
+  return {unique, index};
 }
 
 PairGroup make_group(const Pair* first, const Pair* last, int64_t begin, at::Device device) {
   std::vector<int64_t> i, j;
   for (const Pair* pair = first; pair != last; ++pair) i.push_back(pair->i), j.push_back(pair->j);
   PairGroup group{first->slot, first->key_slot, true, {}, {}, {}, begin, last - first};
-  const auto [queries, query_place] = distinct(i);
-  const auto [keys, key_place] = distinct(j);
+  const auto [queries, query_index] = distinct(i);
+  const auto [keys, key_index] = distinct(j);
   group.matching = queries.size() == i.size() && keys.size() == j.size();
   if (group.matching) {
     group.queries = to_indices(i, device);
@@ -52,7 +52,7 @@ PairGroup make_group(const Pair* first, const Pair* last, int64_t begin, at::Dev
   }
   std::vector<int64_t> block;
   for (size_t p = 0; p < i.size(); ++p)
-    block.push_back(query_place[p] * static_cast<int64_t>(keys.size()) + key_place[p]);
+    block.push_back(query_index[p] * static_cast<int64_t>(keys.size()) + key_index[p]);
   group.queries = to_indices(queries, device);
   group.keys = to_indices(keys, device);
   group.block = to_indices(block, device);
@@ -96,12 +96,12 @@ at::Tensor closed_pairs(const Pairs& pairs, at::Device device) {
 PairGroups make_groups(const Pairs& pairs, at::Device device) {
   const auto sorted = sorted_pairs(pairs.spans());
   PairGroups groups{{}, {}, {}, closed_pairs(pairs, device), pairs.queries(), pairs.tokens()};
-  std::vector<int64_t> place, slot;
+  std::vector<int64_t> index, slot;
   for (const Pair& pair : sorted) {
-    place.push_back(pair.i * pairs.tokens() + pair.j);
+    index.push_back(pair.i * pairs.tokens() + pair.j);
     slot.push_back(pair.slot);
   }
-  groups.place = to_indices(place, device);
+  groups.index = to_indices(index, device);
   groups.slot = to_indices(slot, device);
   const Pair* const end = sorted.data() + sorted.size();
   for (const Pair* first = sorted.data(); first != end;) {
@@ -123,12 +123,12 @@ std::shared_ptr<const PairGroups> group_pairs(const Pairs& pairs, at::Device dev
 at::Tensor PairGroups::gather(const at::Tensor& dense) const {
   return dense.permute({2, 3, 0, 1})
       .reshape({queries * tokens, dense.size(0), dense.size(1)})
-      .index_select(0, place);
+      .index_select(0, index);
 }
 
 at::Tensor PairGroups::scatter(const at::Tensor& values) const {
   auto dense = at::zeros({queries * tokens, values.size(1), values.size(2)}, values.options());
-  dense.index_copy_(0, place, values);
+  dense.index_copy_(0, index, values);
   return dense.view({queries, tokens, values.size(1), values.size(2)}).permute({2, 3, 0, 1});
 }
 

@@ -9,26 +9,26 @@
 
 namespace translution {
 
-/// All pairs of one slot (and one key slot), ready for plain LibTorch calls.
+/// All pairs of one slot (and one key slot), as index tensors for plain LibTorch calls.
 ///
-/// `matching`: no token stands twice on either side, as for grid offsets; then `queries` and
-/// `keys` name the pairs one by one. Otherwise they name each token once, and the pairs are places
-/// in the queries x keys block (`block`): a slot with many pairs per token costs one projection
-/// per token, never one per pair.
+/// A group is `matching` if no token occurs twice on either side, as for grid offsets. Then
+/// `queries` and `keys` list the pairs one by one. Otherwise they list each token once, and `block`
+/// holds the indices of the pairs in the queries x keys block. So a slot with many pairs per token
+/// costs one projection per token, not one per pair.
 struct PairGroup {
   int64_t slot, key_slot;
   bool matching;
   at::Tensor queries, keys;  ///< [U], [V] int64 token indices
-  at::Tensor block;          ///< [count] int64: u * V + v; only where not matching
-  int64_t begin, count;      ///< the group's pairs in pair order
+  at::Tensor block;          ///< [count] int64: u * V + v; only if not matching
+  int64_t begin, count;      ///< range of the group's pairs in pair order
 };
 
-/// The pairs of an attention that have a slot, group after group ("pair order").
+/// The pairs of an attention that have a slot, sorted by group ("pair order").
 struct PairGroups {
   std::vector<PairGroup> groups;
-  at::Tensor place;   ///< [P]: i * N + j of each pair
+  at::Tensor index;   ///< [P]: i * N + j of each pair
   at::Tensor slot;    ///< [P]: slot of each pair
-  at::Tensor closed;  ///< [Nq,N] bool: pairs left out; undefined if there are none
+  at::Tensor closed;  ///< [Nq,N] bool: pairs left out of the attention; undefined if none
   int64_t queries, tokens;
 
   /// [A,H,Nq,N] -> [P,A,H]
@@ -37,7 +37,7 @@ struct PairGroups {
   at::Tensor scatter(const at::Tensor& values) const;
 };
 
-/// The groups with their index tensors on `device`; made once.
+/// The groups with their index tensors on `device`. Computed once per `pairs` and device.
 std::shared_ptr<const PairGroups> group_pairs(const Pairs& pairs, at::Device device);
 
 /// Per-head dot product of each pair of the group. q [U,B,E], k [V,B,E] -> [count,B,H].

@@ -7,12 +7,12 @@
 namespace translution {
 namespace {
 
-thread_local int guards = 0;  // how many OneThread live on this thread
+thread_local int guards = 0;  // number of OneThread objects on this thread
 
 }  // namespace
 
-// LibTorch sets OpenMP's number at its first use on a thread, so that must come before; inside a
-// parallel region it starts no threads anyway.
+// LibTorch sets OpenMP's number of threads at its first use on a thread. at::get_num_threads()
+// triggers that before we set the number to 1. Inside a parallel region this is not needed.
 OneThread::OneThread()
     : before_(omp_in_parallel() ? omp_get_max_threads() : at::get_num_threads()) {
   ++guards;

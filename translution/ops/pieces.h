@@ -9,10 +9,10 @@
 
 namespace translution {
 
-/// apply(result, x…) on pieces of contiguous tensors of one size, for elementwise functions of
-/// LibTorch. LibTorch cuts them by the number of threads and computes the last numbers of each part
-/// one by one, which rounds tanh, erf and others differently from its vectors. Here the pieces, and
-/// so the bits, are the same for any number of threads.
+/// Calls apply(result, x…), an elementwise function of LibTorch, on pieces of tensors of one size.
+/// LibTorch itself splits the tensors by the number of threads and computes the remainder of each
+/// part with scalar code, which rounds tanh, erf and others differently from its vector code. Here
+/// the pieces, and therefore the bits, are the same for any number of threads.
 template <typename Apply, typename... Tensors>
 at::Tensor in_pieces(const Apply& apply, const at::Tensor& first, const Tensors&... others) {
   constexpr int64_t kPieceNumbers = 1 << 16;
@@ -34,7 +34,7 @@ at::Tensor in_pieces(const Apply& apply, const at::Tensor& first, const Tensors&
   return result;
 }
 
-/// Whether tensors are cut in pieces: on the CPU; other devices do not cut by threads.
+/// Returns whether to use in_pieces for x: only on the CPU, where LibTorch splits by threads.
 inline bool takes_pieces(const at::Tensor& x) {
   return x.device().is_cpu() && runtime().fused() && x.numel() > 0;
 }

@@ -10,11 +10,11 @@
 
 namespace translution {
 
-/// Operands, allocated once.
+/// Operands, allocated once, and their product.
 struct ProductRate::Products {
   virtual ~Products() = default;
-  virtual void multiply(int thread) = 0;  // on the calling thread
-  virtual double flops() const = 0;       // of one call
+  virtual void multiply(int thread) = 0;  // with the operands of `thread`, on the calling thread
+  virtual double flops() const = 0;       // per call of multiply
   int threads = 1;
 };
 
@@ -43,7 +43,7 @@ class Float32Products : public ProductRate::Products {
   struct Operands {
     std::vector<float> a, b, c;
   };
-  std::vector<Operands> operands_;  // of each thread
+  std::vector<Operands> operands_;  // per thread
 };
 
 class Bf16Rate : public ProductRate::Products {
@@ -72,7 +72,7 @@ class Bf16Rate : public ProductRate::Products {
 
  private:
   std::vector<kernels::Bf16> rows_, packed_;
-  std::vector<std::vector<float>> results_;  // of each thread
+  std::vector<std::vector<float>> results_;  // per thread
 };
 
 }  // namespace
@@ -85,7 +85,7 @@ ProductRate::ProductRate(Precision precision, int threads) {
   else
     products_ = std::make_unique<Float32Products>(threads);
   products_->threads = threads;
-  gflops();  // touches the memory
+  gflops();  // warm-up: touches the memory
 }
 
 ProductRate::~ProductRate() = default;
@@ -93,7 +93,7 @@ ProductRate::~ProductRate() = default;
 double ProductRate::gflops() {
   const auto start = std::chrono::steady_clock::now();
   parallel_ranges(products_->threads, 1, [&](int64_t begin, int64_t end) {
-    const SignalsWait quiet;
+    const SignalsWait signals_blocked;
     for (int64_t thread = begin; thread < end; ++thread)
       products_->multiply(static_cast<int>(thread));
   });

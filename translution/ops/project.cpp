@@ -22,11 +22,11 @@ using ProjectBackward = Tensors(const OptionalTensorList&, const at::Tensor&, at
                                 int64_t, const std::string&);
 
 constexpr const char* kProject = "project";
-// Which gradients backward is asked for: of x, and of weight w in bit w + 1.
+// Bits of `needs`, the gradients that backward computes: bit 0 for x, bit w + 1 for weight w.
 constexpr int64_t kNeedsInput = 1;
 int64_t needs_weight(size_t w) { return int64_t{2} << w; }
 // `needs` holds one bit per weight; 16 keeps it far from overflow.
-constexpr size_t kMostWeights = 16;
+constexpr size_t kMaxWeights = 16;
 
 Precision precision_of(const std::string& name) {
   return parse_name("precision", kPrecisions, name);
@@ -35,8 +35,8 @@ Precision precision_of(const std::string& name) {
 void check_project(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
                    bool transposed, const std::string& precision) {
   TORCH_CHECK(x.dim() > 0, kProject, ": x must be [..., in], got ", x.sym_sizes());
-  TORCH_CHECK(!weights.empty() && weights.size() <= kMostWeights, kProject, ": expected 1 to ",
-              kMostWeights, " weights, got ", weights.size());
+  TORCH_CHECK(!weights.empty() && weights.size() <= kMaxWeights, kProject, ": expected 1 to ",
+              kMaxWeights, " weights, got ", weights.size());
   TORCH_CHECK(biases.empty() || biases.size() == weights.size(), kProject,
               ": expected no bias or one for each weight, got ", biases.size(), " for ",
               weights.size(), " weights");
@@ -60,14 +60,14 @@ at::Tensor as_rows(const at::Tensor& x) {
   return x.reshape_symint({-1, x.sym_size(-1)}).contiguous();
 }
 
-// [rows,out] -> the shape of x with `out` channels.
+// Views [rows,out] in the shape of x with `out` channels.
 at::Tensor like_x(const at::Tensor& rows, const at::Tensor& x) {
   auto sizes = x.sizes().vec();
   sizes.back() = rows.size(1);
   return rows.view(sizes);
 }
 
-// A factor of a product in plain LibTorch calls.
+// x as an operand of a plain LibTorch product.
 at::Tensor operand_portable(const at::Tensor& x, bool bf16) { return bf16 ? rounded(x) : x; }
 
 Tensors project_portable(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
@@ -109,7 +109,7 @@ Tensors project_meta(const at::Tensor& x, at::TensorList weights, at::TensorList
   return out;
 }
 
-// The sum over the weights of d[w] [R,out] times the weight, the other way round: [R,in].
+// The gradient of x, [R,in]: the sum over w of d[w] [R,out] times the transpose of weight w.
 at::Tensor input_gradient_portable(const Tensors& d, at::TensorList weights, bool transposed,
                                    bool bf16) {
   at::Tensor dx;
@@ -132,8 +132,8 @@ at::Tensor input_gradient_fused(const Tensors& d, at::TensorList weights, bool t
   return project_input_gradient(d, weights, transposed);
 }
 
-// Gradients of x and of each weight; empty tensors for those not asked for. The sums over d that
-// are the gradients of the biases need no op.
+// Gradients of x and of each weight; empty tensors for those not requested. The gradients of the
+// biases are sums over d, which ProjectFunction computes.
 template <at::Tensor (*operand)(const at::Tensor&, bool),
           at::Tensor (*input_gradient)(const Tensors&, at::TensorList, bool, bool),
           at::Tensor (*weight_gradient)(const at::Tensor&, const at::Tensor&)>
@@ -246,7 +246,7 @@ Tensors project_autograd(const at::Tensor& x, at::TensorList weights, at::Tensor
 
 Tensors project(const at::Tensor& x, const Tensors& weights, const Tensors& biases, bool transposed,
                 Precision precision) {
-  // The dispatcher knows no undefined tensors.
+  // The dispatcher does not accept undefined tensors.
   TORCH_CHECK(x.defined(), kProject, ": x [..., in] is missing");
   for (const auto& tensors : {weights, biases})
     for (const auto& tensor : tensors)

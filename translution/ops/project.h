@@ -10,16 +10,16 @@
 
 namespace translution {
 
-/// x [...,in] times each weight [in,out], plus its bias [out]: one result [...,out] per weight.
-/// Weights that multiply the same features go into one call: x is read once for all of them, and
-/// its gradient is summed while it is in cache. `biases` is empty or has one for each weight. With
-/// `transposed` a weight is [out,in], as torch::nn::Linear has it.
+/// Multiplies x [...,in] by each weight [in,out] and adds its bias [out]. Returns one [...,out] per
+/// weight. Pass all weights that multiply the same features in one call: x is read once for all of
+/// them, and its gradient is summed in cache. `biases` is empty or has one per weight. With
+/// `transposed` the weights are [out,in], as in torch::nn::Linear.
 ///
-/// With Precision::bf16, or for x in bfloat16, x and weights are rounded and products summed in
-/// float32; weights may be float32 or bfloat16, and the result has the type of x.
+/// With Precision::bf16, or x in bfloat16, x and weights are rounded to bfloat16 and products are
+/// summed in float32. Weights may then be float32 or bfloat16. The result has the type of x.
 ///
-/// On the CPU in float, double or bfloat16 through the kernels' products, the same bits for any
-/// number of threads: 1.4 times as fast as LibTorch's, which OpenBLAS multiplies. Elsewhere plain
+/// For float, double and bfloat16 on the CPU this uses the fused kernels: the bits do not depend on
+/// the number of threads, and it is 1.4 times as fast as LibTorch with OpenBLAS. Otherwise plain
 /// LibTorch.
 TRANSLUTION_API std::vector<at::Tensor> project(const at::Tensor& x,
                                                 const std::vector<at::Tensor>& weights,
@@ -27,8 +27,8 @@ TRANSLUTION_API std::vector<at::Tensor> project(const at::Tensor& x,
                                                 bool transposed = false,
                                                 Precision precision = Precision::float32);
 
-/// Gradients of x and weight from that of x times weight [in,out], for ops that project in their
-/// own forward; undefined where not needed.
+/// The gradients of x and weight [in,out] from the gradient d of their product, for ops that
+/// project inside their own forward. A gradient that is not needed is undefined.
 TRANSLUTION_API std::pair<at::Tensor, at::Tensor> project_gradients(
     const at::Tensor& d, const at::Tensor& x, const at::Tensor& weight, bool needs_dx,
     bool needs_dweight, Precision precision = Precision::float32);

@@ -20,26 +20,26 @@ using kernels::Bf16;
 using kernels::Bf16Products;
 using kernels::gemm;
 
-// Rows that one thread multiplies at a time: the result stays in the second-level cache until its
-// bias, or the next weight's part, is added.
+// Rows that one thread multiplies at a time: the result stays in the L2 cache until the bias, or
+// the product with the next weight, is added.
 constexpr int64_t kBlock = 128;
-// Of few rows it takes fewer, so that there is work for more than one.
-constexpr int64_t kLeastBlock = 16;
-// Columns of the result that are computed at a time: of a vocabulary, which few rows are multiplied
-// with when a text is continued, each thread takes a part.
-constexpr int64_t kColumns = 2048;
-// From so many rows on a transposed weight is transposed first; the libraries lose a tenth
-// otherwise.
-constexpr int64_t kWorthTurning = 1024;
+// With few rows the blocks are smaller, so that several threads have work.
+constexpr int64_t kMinBlock = 16;
+// Columns of the result that are computed at a time. In text generation a few rows are multiplied
+// by a large vocabulary: each thread then computes a part of the columns.
+constexpr int64_t kColumnBlock = 2048;
+// With this many rows, a transposed weight is first copied to [in,out]: the libraries are a tenth
+// slower on transposed weights.
+constexpr int64_t kMinRowsToTranspose = 1024;
 
-int64_t parts(int64_t count, int64_t of) { return (count + of - 1) / of; }
+int64_t block_count(int64_t count, int64_t length) { return (count + length - 1) / length; }
 
 template <typename T>
 at::Tensor transposed(const at::Tensor& weight) {
   auto out = at::empty({weight.size(1), weight.size(0)}, weight.options());
   const int64_t rows = weight.size(0), cols = weight.size(1);
   constexpr int64_t kRows = 64;
-  parallel_ranges(parts(rows, kRows), 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(block_count(rows, kRows), 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin * kRows; row < std::min(rows, end * kRows); row += kRows)
       kernels::row_ops<T>().transpose(weight.data_ptr<T>() + row * cols,
                                       std::min(kRows, rows - row), cols, cols, 1, 0,
@@ -53,7 +53,7 @@ const T* numbers(const at::Tensor& x) {
   return static_cast<const T*>(x.data_ptr());
 }
 
-// What a thread needs to multiply: nothing, or the tiles and scratch memory of bfloat16.
+// Per-thread state of products: empty, or the tiles and scratch buffers of bfloat16 products.
 template <typename T>
 struct Multiplier {};
 template <>
@@ -70,12 +70,13 @@ struct Right {
       : matrix(weight.contiguous()), transpose(transpose) {
     in = matrix.size(transpose ? 1 : 0);
     out = matrix.size(transpose ? 0 : 1);
-    if (!transpose || rows < kWorthTurning) return;
+    if (!transpose || rows < kMinRowsToTranspose) return;
     matrix = transposed<T>(matrix);
     this->transpose = false;
   }
 
-  // Columns `first` to `first + count` of: to [rows,out] = beta * to + x [rows,in] times this.
+  // Computes to [rows,out] = beta * to + x [rows,in] times this weight, for the columns `first` to
+  // `first + count`.
   void multiply(const Multiplier<T>&, const T* x, int64_t rows, int64_t first, int64_t count,
                 T beta, T* to) const {
     const T* right = matrix.template data_ptr<T>() + first * (transpose ? in : 1);
@@ -109,7 +110,7 @@ struct Right<Bf16> {
       products.multiply(rows, x, in,
                         kernels::PackedMatrix(numbers<Bf16>(tiles), in, out).columns(first, count),
                         beta != 0, to + first, out);
-    else  // few rows, from where it lies
+    else  // few rows: the weight is not packed
       products.multiply(rows, x, in,
                         kernels::RowMatrix{numbers<Bf16>(matrix) + first * (transpose ? in : 1),
                                            matrix.size(1), in, count, transpose},
@@ -126,15 +127,16 @@ at::TensorOptions sum_options(const at::Tensor& x) {
   return std::is_same_v<T, Bf16> ? x.options().dtype(at::kFloat) : x.options();
 }
 
-// work(multiplier, row, rows, column) for blocks of rows and, in the outer loop, columns.
+// Calls work(multiplier, row, rows, column) on blocks of rows and columns; columns are the outer
+// loop.
 template <typename T, typename Work>
 void for_blocks(int64_t rows, int64_t columns, const Work& work) {
-  const int64_t length = std::clamp(parts(rows, 4), kLeastBlock, kBlock);
-  const int64_t blocks = parts(rows, length);
-  parallel_each(blocks * parts(columns, kColumns), [&] {
+  const int64_t length = std::clamp(block_count(rows, 4), kMinBlock, kBlock);
+  const int64_t blocks = block_count(rows, length);
+  parallel_each(blocks * block_count(columns, kColumnBlock), [&] {
     return [&, multiplier = Multiplier<T>()](int64_t piece) {
       const int64_t row = piece % blocks * length;
-      work(multiplier, row, std::min(length, rows - row), piece / blocks * kColumns);
+      work(multiplier, row, std::min(length, rows - row), piece / blocks * kColumnBlock);
     };
   });
 }
@@ -157,7 +159,7 @@ std::vector<at::Tensor> forward(const at::Tensor& x, at::TensorList weights, at:
   const auto& ops = kernels::row_ops<Sum>();
   for_blocks<T>(rows, widest, [&](auto& multiplier, int64_t row, int64_t count, int64_t column) {
     for (size_t w = 0; w < rights.size(); ++w) {
-      const int64_t width = rights[w].out, columns = std::min(kColumns, width - column);
+      const int64_t width = rights[w].out, columns = std::min(kColumnBlock, width - column);
       if (columns <= 0) continue;
       Sum* to = out[w].template data_ptr<Sum>() + row * width;
       rights[w].multiply(multiplier, numbers<T>(x) + row * channels, count, column, columns, 0, to);
@@ -185,13 +187,13 @@ at::Tensor input_gradient(const std::vector<at::Tensor>& d, at::TensorList weigh
   for_blocks<T>(rows, channels, [&](auto& multiplier, int64_t row, int64_t count, int64_t column) {
     for (size_t w = 0; w < rights.size(); ++w)
       rights[w].multiply(multiplier, numbers<T>(given[w]) + row * rights[w].in, count, column,
-                         std::min(kColumns, channels - column), w > 0,
+                         std::min(kColumnBlock, channels - column), w > 0,
                          out.template data_ptr<Sum>() + row * channels);
   });
   return out;
 }
 
-// to [k,n] = a^T b for `rows` rows of a and b, which are lda and ldb apart.
+// Computes to [k,n] = a^T b for `rows` rows of a and b, with row strides lda and ldb.
 template <typename T>
 void multiply_transposed(const Multiplier<T>&, int64_t rows, int64_t k, int64_t n, const T* a,
                          int64_t lda, const T* b, int64_t ldb, T* to, int64_t ldto) {
@@ -204,26 +206,26 @@ void multiply_transposed(const Multiplier<Bf16>& multiplier, int64_t rows, int64
   multiplier.products->weight_gradient(rows, k, n, a, lda, b, ldb, false, to, ldto);
 }
 
-// The rows are cut into a few parts with a sum each, and the result into tiles: enough pieces for
-// the threads, whatever the shape, and always the same ones.
+// The rows are split into a few partial sums, and the result into tiles. This gives enough pieces
+// for the threads for any shape, and the split does not depend on the number of threads.
 template <typename T>
 at::Tensor weight_gradient(const at::Tensor& a, const at::Tensor& b) {
   using Sum = typename Right<T>::Sum;
-  constexpr int64_t kTile = 512, kMostSums = 8, kLeastRows = 256, kNumbers = 1 << 21;
+  constexpr int64_t kTile = 512, kMaxSums = 8, kMinRows = 256, kNumbers = 1 << 21;
   const int64_t rows = a.size(0), m = a.size(1), n = b.size(1);
-  const int64_t affordable = std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, m * n));
-  const int64_t sums = std::clamp<int64_t>(rows / kLeastRows, 1, std::min(kMostSums, affordable));
-  const int64_t length = parts(rows, sums), across = parts(n, kTile);
+  const int64_t max_by_memory = std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, m * n));
+  const int64_t sums = std::clamp<int64_t>(rows / kMinRows, 1, std::min(kMaxSums, max_by_memory));
+  const int64_t length = block_count(rows, sums), across = block_count(n, kTile);
   auto out = large_empty({m, n}, sum_options<T>(a));
-  auto more = large_empty({sums - 1, m, n}, out.options());
+  auto other_sums = large_empty({sums - 1, m, n}, out.options());
   const auto sum_at = [&](int64_t sum) {
     return sum == 0 ? out.template data_ptr<Sum>()
-                    : more.template data_ptr<Sum>() + (sum - 1) * m * n;
+                    : other_sums.template data_ptr<Sum>() + (sum - 1) * m * n;
   };
-  parallel_each(sums * parts(m, kTile) * across, [&] {
+  parallel_each(sums * block_count(m, kTile) * across, [&] {
     return [&, multiplier = Multiplier<T>()](int64_t piece) {
-      const int64_t i = piece / across % parts(m, kTile) * kTile, j = piece % across * kTile;
-      const int64_t sum = piece / across / parts(m, kTile), row = sum * length;
+      const int64_t i = piece / across % block_count(m, kTile) * kTile, j = piece % across * kTile;
+      const int64_t sum = piece / across / block_count(m, kTile), row = sum * length;
       multiply_transposed(multiplier, std::max<int64_t>(0, std::min(length, rows - row)),
                           std::min(kTile, m - i), std::min(kTile, n - j),
                           numbers<T>(a) + row * m + i, m, numbers<T>(b) + row * n + j, n,
@@ -237,7 +239,7 @@ at::Tensor weight_gradient(const at::Tensor& a, const at::Tensor& b) {
   return out;
 }
 
-// work(T()) for the type T of x.
+// Calls work(T()) with the element type T of x.
 template <typename Work>
 auto with_type(const at::Tensor& x, const Work& work) {
   if (x.scalar_type() == at::kBFloat16) return work(Bf16{});

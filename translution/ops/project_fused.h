@@ -6,13 +6,13 @@
 
 namespace translution {
 
-/// x [R,in] times each weight, plus its bias, as `project` has it, on the CPU. All are float or all
-/// double, or x is bfloat16 and each of the others bfloat16 or float; results are then float.
+/// `project` for x [R,in] on the CPU. All tensors are float, or all are double, or x is bfloat16
+/// and each of the others bfloat16 or float; the results are then float.
 std::vector<at::Tensor> project_fused(const at::Tensor& x, at::TensorList weights,
                                       at::TensorList biases, bool transposed);
 
-/// The sum over the weights of d[w] times the weight transposed: the gradient of x, [R,in].
-/// Undefined d[w] are left out.
+/// The gradient of x, [R,in]: the sum over w of d[w] times the transpose of weight w. Skips
+/// undefined d[w].
 at::Tensor project_input_gradient(const std::vector<at::Tensor>& d, at::TensorList weights,
                                   bool transposed);
 

@@ -11,7 +11,7 @@
 
 namespace translution {
 
-/// A registered op as a function that goes through the dispatcher. Keep one in a static variable:
+/// A function object that calls a registered op through the dispatcher. Use a static variable:
 ///   static const Op<Forward> forward("translution::attention");
 template <typename Signature>
 class Op;
@@ -30,21 +30,21 @@ class Op<Result(Arguments...)> {
   c10::TypedOperatorHandle<Result(Arguments...)> handle_;
 };
 
-/// A tensor of the same shape and type, contiguous and without contents: what Meta gives.
+/// An uninitialised contiguous tensor of the same shape and type, for Meta implementations.
 inline at::Tensor empty_of(const at::Tensor& x) {
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
-/// What an op consists of. All have the signature of the schema.
+/// The implementations of an op. All have the signature of the schema.
 template <typename Function>
 struct Implementations {
   Function* portable;  ///< plain LibTorch calls: any device, any type
-  Function* cpu;       ///< the fused kernels; null: the portable one serves the CPU too
-  Function* meta;      ///< shapes alone
-  Function* autograd;  ///< null for the gradient of an op: it refuses to be differentiated again
+  Function* cpu;       ///< the fused kernels; null: the CPU uses the portable implementation
+  Function* meta;      ///< shapes only
+  Function* autograd;  ///< null for a backward op, which then refuses second derivatives
 };
 
-/// Autograd of an op that is a gradient itself: says so instead of returning a wrong derivative.
+/// Autograd of a backward op: throws instead of returning a wrong second derivative.
 inline void refuse_second_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = op.schema().name();  // "translution::attention_backward"
   const size_t first = name.find("::") + 2, last = name.rfind("_backward");
@@ -63,7 +63,7 @@ inline void refuse_second_derivative(const c10::OperatorHandle& op, torch::jit::
   op.callBoxed(stack);
 }
 
-/// Defines the op of a schema and all that it consists of.
+/// Defines the op of a schema and registers its implementations.
 template <typename Function>
 void register_op(torch::Library& library, const char* schema,
                  const Implementations<Function>& implementations) {

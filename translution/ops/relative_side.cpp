@@ -23,7 +23,7 @@ at::Tensor RelativeSide::encode(int64_t slot, const at::Tensor& tokens) const {
   return precision_ == Precision::bf16 ? rounded(encoded) : encoded;
 }
 
-void RelativeSide::start_backward(bool needs_x, bool needs_table) {
+void RelativeSide::begin_backward(bool needs_x, bool needs_table) {
   if (needs_x && x_.defined()) dx_ = at::zeros_like(x_);
   if (needs_table && table_.defined())
     dtable_ = at::zeros_like(table_, at::MemoryFormat::Contiguous);

@@ -6,26 +6,27 @@
 
 namespace translution {
 
-/// One relative side (query, key or value) of a slot-wise op, token-major: x [N,B,C] and table
-/// [M,C,R], x alone, or a table of vectors [M,R] alone.
+/// One relative side (query, key or value) of a slot-wise op. It has token-major features x [N,B,C]
+/// and a table of matrices [M,C,R], or x alone, or a table of vectors [M,R] alone.
 class RelativeSide {
  public:
-  /// `x` is batch-major [B,N,C] or undefined, `table` as above or undefined. With bf16 encodings
-  /// are rounded, but for vectors.
+  /// `x` is batch-major [B,N,C] or undefined, `table` is as above or undefined. With bf16,
+  /// encodings are rounded, except vectors.
   RelativeSide(const at::Tensor& x, const at::Tensor& table, int64_t batch,
                Precision precision = Precision::float32);
 
   bool present() const { return x_.defined() || table_.defined(); }
   int64_t width() const;
 
-  /// Encodings of the given tokens with the matrix (or vector) of `slot`: [U,B,R].
+  /// The encodings [U,B,R] of the given tokens with the matrix (or vector) of `slot`.
   at::Tensor encode(int64_t slot, const at::Tensor& tokens) const;
 
-  /// Makes room for the gradients that are needed.
-  void start_backward(bool needs_x, bool needs_table);
-  /// Adds the gradient d [U,B,R] of encode(slot, tokens). With bf16 it is rounded, but for vectors.
+  /// Allocates and clears the gradients that are needed.
+  void begin_backward(bool needs_x, bool needs_table);
+  /// Adds the gradient d [U,B,R] of encode(slot, tokens). With bf16, d is rounded, except for
+  /// vectors.
   void add_gradient(int64_t slot, const at::Tensor& tokens, const at::Tensor& d);
-  /// [B,N,C]; undefined if it was not needed.
+  /// [B,N,C]; undefined if not needed.
   at::Tensor dx() const;
   at::Tensor dtable() const { return dtable_; }
 

@@ -41,7 +41,7 @@ void check_rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) 
 at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   check_rotary(x, angles, heads);
   const auto angle = angles.unsqueeze(1);  // [N,1,D/2]
-  // Where the angles are: x may lie on a device without doubles.
+  // Computed on the device of the angles, because the device of x may not support double.
   const auto cosine = (takes_pieces(angle) ? in_pieces(at::cos_out, angle) : angle.cos())
                           .to(x.device(), x.scalar_type());
   const auto sine = (takes_pieces(angle) ? in_pieces(at::sin_out, angle) : angle.sin())
@@ -58,7 +58,7 @@ at::Tensor rotary_meta(const at::Tensor& x, const at::Tensor& angles, int64_t he
   return empty_of(x);
 }
 
-// The gradient of a rotation is the rotation back, so only the angles are kept.
+// The gradient of a rotation is the inverse rotation, so only the angles are saved.
 class RotaryFunction : public torch::autograd::Function<RotaryFunction> {
  public:
   static constexpr bool is_traceable = true;
@@ -88,7 +88,7 @@ at::Tensor rotary_autograd(const at::Tensor& x, const at::Tensor& angles, int64_
 at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim_head, double base,
                          Angles type) {
   const int64_t axes = static_cast<int64_t>(grid.size());
-  count_tokens({grid, cls});  // refuses a grid that makes no sense
+  count_tokens({grid, cls});  // throws for an invalid grid
   require(dim_head > 0 && dim_head % (2 * axes) == 0, "rotary: a head of ", dim_head,
           " channels does not split into pairs for ", axes, " axes; expected a multiple of ",
           2 * axes);
@@ -101,8 +101,9 @@ at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim
   for (int64_t axis = 0; axis < axes; ++axis) {
     std::vector<int64_t> shape(axes, 1);
     shape[axis] = grid[axis];
-    const auto place = at::arange(grid[axis], options).view(shape).expand(grid).reshape({-1, 1});
-    angles.push_back(place * frequency);  // [N, frequencies]
+    const auto coordinate =
+        at::arange(grid[axis], options).view(shape).expand(grid).reshape({-1, 1});
+    angles.push_back(coordinate * frequency);  // [N, frequencies]
   }
   auto table = at::cat(angles, 1);
   if (cls) table = at::cat({at::zeros({1, dim_head / 2}, options), table});
@@ -111,8 +112,7 @@ at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls, int64_t dim
 
 at::Tensor rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   TORCH_CHECK(x.defined(), kRotary, ": x [B, N, heads * D] is missing");
-  TORCH_CHECK(angles.defined(), kRotary,
-              ": angles [N, D / 2] are missing; rotary_angles makes them");
+  TORCH_CHECK(angles.defined(), kRotary, ": angles [N, D / 2] are missing; call rotary_angles");
   static const Op<Rotary> op("translution::rotary");
   return op(x, angles, heads);
 }

@@ -9,10 +9,10 @@
 
 namespace translution {
 
-/// Angles of the rotary encoding, [N, D/2]: with A axes, D/(2A) frequencies base^(-2f*A/D) for each
-/// axis in turn, times the token's coordinate on that axis. A class token stands in front with
-/// angle 0: it is not rotated. D must be a multiple of 2A. `type` is that of the result, and of all
-/// steps on the way to it.
+/// Angles of the rotary encoding, [N, D/2]. With A axes, each axis in turn has D/(2A) frequencies
+/// base^(-2f*A/D), multiplied by the token's coordinate on that axis. A class token comes first and
+/// has angle 0: it is not rotated. D must be a multiple of 2A. `type` is the type of the result and
+/// of all intermediate results.
 TRANSLUTION_API at::Tensor rotary_angles(const std::vector<int64_t>& grid, bool cls,
                                          int64_t dim_head, double base = 10000.0,
                                          Angles type = Angles::in_double);

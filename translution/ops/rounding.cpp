@@ -9,7 +9,7 @@
 namespace translution {
 namespace {
 
-constexpr int64_t kPiece = 1 << 15;  // numbers that are worth a thread
+constexpr int64_t kMinRounded = 1 << 15;  // minimum work for a thread
 
 }  // namespace
 
@@ -24,7 +24,7 @@ at::Tensor to_bf16(const at::Tensor& x) {
   auto out = large_empty(x.sizes(), x.options().dtype(at::kBFloat16));
   const auto* from = dense.data_ptr<float>();
   auto* to = static_cast<kernels::Bf16*>(out.data_ptr());
-  parallel_ranges(x.numel(), kPiece, [&](int64_t begin, int64_t end) {
+  parallel_ranges(x.numel(), kMinRounded, [&](int64_t begin, int64_t end) {
     kernels::bf16_row_ops().round(from + begin, end - begin, to + begin);
   });
   return out;

@@ -6,14 +6,14 @@
 
 namespace translution {
 
-/// Are operands of products bfloat16: by the precision asked for, or because x is?
+/// Returns whether operands are multiplied in bfloat16: if `precision` is bf16 or x is bfloat16.
 bool multiplies_bf16(Precision precision, const at::Tensor& x);
 
-/// x as bfloat16; x itself if it is so already. On the CPU by the rule of the kernels
-/// (kernels/bf16.h), contiguous.
+/// Converts x to bfloat16; returns x itself if it is bfloat16. On the CPU float32 is rounded as in
+/// the kernels (kernels/bf16.h), and the result is contiguous.
 at::Tensor to_bf16(const at::Tensor& x);
 
-/// The numbers of x, rounded to bfloat16, as float32. Undefined stays so.
+/// Rounds x to bfloat16 and converts it back to float32. Returns x if it is undefined.
 at::Tensor rounded(const at::Tensor& x);
 
 }  // namespace translution

@@ -17,29 +17,29 @@ using namespace detail;
 
 namespace {
 
-constexpr int kMostThreads = 1024;
+constexpr int kMaxThreads = 1024;
 
-// Nothing where the variable is not set or empty.
+// Empty if the variable is not set.
 std::string from_environment(const char* name) {
   const char* text = std::getenv(name);
   return text == nullptr ? "" : text;
 }
 
-// How things were when the library was loaded.
+// The state when the library was loaded.
 const pid_t kLoadingProcess = getpid();
 const bool kTorchHadOneThread =
     at::get_num_threads() == 1 && from_environment("OMP_NUM_THREADS").empty();
 
-// A forked process does as LibTorch does: OpenMP's threads are not there any more, and workers that
-// load data set LibTorch's number to one.
+// A forked process uses LibTorch's number: it has no OpenMP threads any more, and data-loading
+// workers set LibTorch's number to one.
 int automatic_threads() {
-  const int torchs = at::get_num_threads();
-  if (torchs > 1 || !kTorchHadOneThread || getpid() != kLoadingProcess) return torchs;
+  const int torch_threads = at::get_num_threads();
+  if (torch_threads > 1 || !kTorchHadOneThread || getpid() != kLoadingProcess) return torch_threads;
   static const int cores = usable_cores();
   return cores;
 }
 
-int64_t workspace_at_start() {
+int64_t initial_workspace() {
   const std::string text = from_environment("TRANSLUTION_WORKSPACE");
   if (text.empty()) return int64_t{512} << 20;
   char* end = nullptr;
@@ -55,7 +55,7 @@ int64_t workspace_at_start() {
   return count << shift;
 }
 
-Implementation implementation_at_start() {
+Implementation initial_implementation() {
   const std::string text = from_environment("TRANSLUTION_IMPL");
   require(text.empty() || text == "fused" || text == "portable",
           "TRANSLUTION_IMPL: expected fused or portable, got '", text, "'");
@@ -64,12 +64,12 @@ Implementation implementation_at_start() {
 
 }  // namespace
 
-Runtime::Runtime() : workspace_(workspace_at_start()), implementation_(implementation_at_start()) {}
+Runtime::Runtime() : workspace_(initial_workspace()), implementation_(initial_implementation()) {}
 
 int Runtime::threads() const { return threads_ > 0 ? threads_.load() : automatic_threads(); }
 
 void Runtime::set_threads(int64_t count) {
-  require(0 <= count && count <= kMostThreads, "runtime: expected 1 to ", kMostThreads,
+  require(0 <= count && count <= kMaxThreads, "runtime: expected 1 to ", kMaxThreads,
           " threads, or 0 for automatic, got ", count);
   threads_ = static_cast<int>(count);
 }

@@ -17,10 +17,11 @@ using namespace detail;
 
 namespace {
 
-constexpr double kGap = 6, kNames = 20, kRowNames = 54, kFirst = 104;
-constexpr double kRoom = 1040;  // width of a page, in pixels
+// In pixels. The image without weights is in a column of its own at the left.
+constexpr double kGap = 6, kHeaderHeight = 20, kRowNameWidth = 54, kImageColumn = 104;
+constexpr double kPageWidth = 1040;
 
-// Layers and heads that are there, each in rising order.
+// The layout: a row per layer and a column per head, in ascending order.
 struct Grid {
   explicit Grid(const AttentionPicture& picture) {
     std::set<int64_t> layer_set, head_set;
@@ -30,23 +31,30 @@ struct Grid {
     }
     layers.assign(layer_set.begin(), layer_set.end());
     heads.assign(head_set.begin(), head_set.end());
-    tile = std::clamp((kRoom - kFirst - kRowNames - kGap) / heads.size() - kGap, 24.0, 84.0);
+    tile = std::clamp((kPageWidth - kImageColumn - kRowNameWidth - kGap) / heads.size() - kGap,
+                      24.0, 84.0);
     aspect = static_cast<double>(picture.image.rows) / picture.image.cols;
   }
 
-  double x(int64_t head) const { return kFirst + kRowNames + place(heads, head) * (tile + kGap); }
-  double y(int64_t layer) const { return kNames + place(layers, layer) * (tile * aspect + kGap); }
+  double x(int64_t head) const {
+    return kImageColumn + kRowNameWidth + index_of(heads, head) * (tile + kGap);
+  }
+  double y(int64_t layer) const {
+    return kHeaderHeight + index_of(layers, layer) * (tile * aspect + kGap);
+  }
   double width() const { return x(heads.back()) + tile; }
   double height() const {
-    return std::max(y(layers.back()) + tile * aspect, kNames + (kFirst - 12) * aspect) + 2;
+    return std::max(y(layers.back()) + tile * aspect,
+                    kHeaderHeight + (kImageColumn - 12) * aspect) +
+           2;
   }
 
   std::vector<int64_t> layers, heads;
   double tile, aspect;
 
  private:
-  static int64_t place(const std::vector<int64_t>& all, int64_t one) {
-    return std::lower_bound(all.begin(), all.end(), one) - all.begin();
+  static int64_t index_of(const std::vector<int64_t>& sorted, int64_t value) {
+    return std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin();
   }
 };
 
@@ -56,10 +64,11 @@ std::string rectangle(const char* kind, double x, double y, double width, double
       width, height);
 }
 
-// Draws the image with its left upper corner at (x, y), `width` wide.
-std::string draw_image(const std::string& id, double x, double y, double width, double size) {
+// Draws the image, `image_width` pixels wide, with its top left corner at (x, y) and this width.
+std::string draw_image(const std::string& id, double x, double y, double width,
+                       double image_width) {
   return fmt::format("<use href=\"#{}\" transform=\"translate({:.2f} {:.2f}) scale({:.4f})\"/>\n",
-                     id, x, y, width / size);
+                     id, x, y, width / image_width);
 }
 
 std::string draw_query(const AttentionPicture& picture, double x, double y, double width,
@@ -75,13 +84,14 @@ std::string draw_weights(const AttentionPicture& picture, const AttentionPicture
                          const Grid& grid) {
   const double x = grid.x(head.head), y = grid.y(head.layer);
   const double width = grid.tile / picture.cols, height = grid.tile * grid.aspect / picture.rows;
-  double most = 0;
+  double largest = 0;
   for (const double weight : head.weights)
-    if (is_drawable(weight, false)) most = std::max(most, weight);
+    if (is_drawable(weight, false)) largest = std::max(largest, weight);
   std::string svg = rectangle("dim", x, y, grid.tile, grid.tile * grid.aspect) + "/>\n";
   for (int64_t i = 0; i < picture.rows * picture.cols; ++i) {
     const double weight = head.weights[i];
-    const double share = is_drawable(weight, false) && most > 0 ? std::max(0.0, weight / most) : 0;
+    const double share =
+        is_drawable(weight, false) && largest > 0 ? std::max(0.0, weight / largest) : 0;
     svg += rectangle("weight", x + i % picture.cols * width, y + i / picture.cols * height, width,
                      height);
     svg += fmt::format(
@@ -99,9 +109,9 @@ std::string draw_names(const Grid& grid) {
     svg += fmt::format("<text class=\"tick middle\" x=\"{:.1f}\" y=\"13\">{}{}</text>\n",
                        grid.x(head) + grid.tile / 2, grid.tile >= 50 ? "head " : "", head);
   for (const int64_t layer : grid.layers)
-    svg +=
-        fmt::format("<text class=\"tick end\" x=\"{:.1f}\" y=\"{:.1f}\">layer {}</text>\n",
-                    kFirst + kRowNames - 8, grid.y(layer) + grid.tile * grid.aspect / 2 + 4, layer);
+    svg += fmt::format("<text class=\"tick end\" x=\"{:.1f}\" y=\"{:.1f}\">layer {}</text>\n",
+                       kImageColumn + kRowNameWidth - 8,
+                       grid.y(layer) + grid.tile * grid.aspect / 2 + 4, layer);
   return svg;
 }
 
@@ -120,18 +130,18 @@ void check(const AttentionPicture& picture) {
 std::string svg_attention(const AttentionPicture& picture, const std::string& id) {
   check(picture);
   const Grid grid(picture);
-  const double size = picture.image.cols, first = kFirst - 12;
+  const double image_width = picture.image.cols, first_width = kImageColumn - 12;
   std::string svg = fmt::format(
       "<svg class=\"attention\" role=\"img\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
       "style=\"max-width:{0:.0f}px\">\n<defs><image id=\"{2}\" width=\"{3}\" height=\"{4}\" "
       "href=\"{5}\"/></defs>\n",
       grid.width(), grid.height(), html_escape(id), picture.image.cols, picture.image.rows,
       image_uri(picture.image));
-  svg += draw_names(grid) + draw_image(id, 0, kNames, first, size);
-  svg += draw_query(picture, 0, kNames, first, first * grid.aspect);
+  svg += draw_names(grid) + draw_image(id, 0, kHeaderHeight, first_width, image_width);
+  svg += draw_query(picture, 0, kHeaderHeight, first_width, first_width * grid.aspect);
   for (const auto& head : picture.heads) {
     const double x = grid.x(head.head), y = grid.y(head.layer);
-    svg += draw_image(id, x, y, grid.tile, size) + draw_weights(picture, head, grid);
+    svg += draw_image(id, x, y, grid.tile, image_width) + draw_weights(picture, head, grid);
     svg += draw_query(picture, x, y, grid.tile, grid.tile * grid.aspect);
   }
   return svg + "</svg>\n";

@@ -11,29 +11,30 @@ using namespace detail;
 
 namespace {
 
-// Beyond these, differences and powers of ten leave the range of a double.
+// Beyond these, differences and powers of ten overflow a double.
 constexpr double kLargest = 1e100, kSmallest = 1e-100;
-constexpr double kSlack = 1e-9;  // rounding errors, as a share of a step
+constexpr double kSlack = 1e-9;  // tolerance for rounding errors, relative to a step
 
 double power_of_ten(double exponent) { return std::pow(10.0, exponent); }
 
 double round_step(double span, const AxisOptions& options) {
-  const double least = span / options.most_ticks;
-  const double power = power_of_ten(std::floor(std::log10(least)));
+  const double min_step = span / options.most_ticks;
+  const double power = power_of_ten(std::floor(std::log10(min_step)));
   double step = 10 * power;
   for (const double factor : {5.0, 2.0, 1.0})
-    if (factor * power >= least * (1 - kSlack)) step = factor * power;
-  return options.whole ? std::max(1.0, step) : step;
+    if (factor * power >= min_step * (1 - kSlack)) step = factor * power;
+  return options.integer ? std::max(1.0, step) : step;
 }
 
-// Room around values that are all the same, or nearly.
+// Widens a range of equal or nearly equal values.
 void widen(double& low, double& high, const AxisOptions& options) {
   const double size = std::max(std::abs(low), std::abs(high));
   if (high - low > std::max(size * 1e-9, kSmallest)) return;
   if (options.log) {
     low /= 2, high *= 2;
-  } else if (options.whole) {
-    const double margin = std::max(1.0, std::round(size * 1e-9));  // 1 would be lost from 2^53 on
+  } else if (options.integer) {
+    const double margin =
+        std::max(1.0, std::round(size * 1e-9));  // adding 1 has no effect from 2^53 on
     low -= low > 0 ? margin : 0, high += margin;
   } else if (size < kSmallest) {
     low = 0, high = 1;
@@ -46,10 +47,10 @@ int decimals_for(double step) {
   return std::max(0, static_cast<int>(std::ceil(-std::log10(step) - kSlack)));
 }
 
-std::string grouped(double whole) {
-  std::string digits = fmt::format("{:.0f}", std::abs(whole));
-  for (size_t place = digits.size(); place > 3;) digits.insert(place -= 3, ",");
-  return (whole < 0 ? "-" : "") + digits;
+std::string grouped(double integer) {
+  std::string digits = fmt::format("{:.0f}", std::abs(integer));
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return (integer < 0 ? "-" : "") + digits;
 }
 
 std::string power_text(double value) {
@@ -90,7 +91,7 @@ void Axis::make_linear_ticks(const AxisOptions& options) {
     ticks_.push_back((first + i) * step_);
 }
 
-// Powers of ten, and 2 and 5 times these while there is room.
+// Powers of ten, and 2 and 5 times these if they are few enough.
 void Axis::make_log_ticks(const AxisOptions& options) {
   const double first = std::floor(std::log10(low_) + kSlack);
   const double last = std::ceil(std::log10(high_) - kSlack);
@@ -100,7 +101,7 @@ void Axis::make_log_ticks(const AxisOptions& options) {
   for (double power = first; power <= last + stride; power += std::max(1.0, stride))
     for (const double factor : {1.0, 2.0, 5.0})
       if (fine || factor == 1) candidates.push_back(factor * power_of_ten(power));
-  // The ticks just outside become the ends of the axis.
+  // The axis ends at the ticks just outside the data.
   const auto above = [](double value) { return value * (1 + kSlack); };
   auto begin = std::upper_bound(candidates.begin(), candidates.end(), above(low_));
   if (begin != candidates.begin()) --begin;
@@ -110,7 +111,7 @@ void Axis::make_log_ticks(const AxisOptions& options) {
   low_ = ticks_.front(), high_ = ticks_.back();
 }
 
-double Axis::place(double value) const {
+double Axis::fraction(double value) const {
   return log_ ? std::log(value / low_) / std::log(high_ / low_) : (value - low_) / (high_ - low_);
 }
 

@@ -18,30 +18,32 @@ namespace {
 constexpr double kLetter = 6.6;  // mean width of a letter, in pixels
 constexpr size_t kMostLetters = 18;
 constexpr int64_t kMostSide = 1024;  // cells in a row or column
-constexpr double kScaleRoom = 32;    // below the map
+constexpr double kScaleHeight = 32;  // of the colour scale below the map
 
 struct Rgb {
   double red, green, blue;
 };
 
-// Even steps of lightness from violet over green to yellow: also told apart by colour-blind readers
-// and in grey.
+// From violet over green to yellow in even steps of lightness: readable for colour-blind readers
+// and in greyscale.
 constexpr Rgb kRamp[] = {{68, 1, 84},    {65, 68, 135},  {42, 120, 142},
                          {34, 168, 132}, {122, 209, 81}, {253, 231, 37}};
 constexpr int kRampEnd = std::size(kRamp) - 1;
 
 std::string ramp_colour(double share) {
-  const double place = std::clamp(share, 0.0, 1.0) * kRampEnd;
-  const int below = std::min(static_cast<int>(place), kRampEnd - 1);
+  const double scaled = std::clamp(share, 0.0, 1.0) * kRampEnd;
+  const int below = std::min(static_cast<int>(scaled), kRampEnd - 1);
   const Rgb &a = kRamp[below], &b = kRamp[below + 1];
-  const auto mix = [t = place - below](double x, double y) { return std::lround(x + t * (y - x)); };
+  const auto mix = [t = scaled - below](double x, double y) {
+    return std::lround(x + t * (y - x));
+  };
   return fmt::format("#{:02x}{:02x}{:02x}", mix(a.red, b.red), mix(a.green, b.green),
                      mix(a.blue, b.blue));
 }
 
 struct Range {
   double low, high;
-  // From 0 to 1; a map of equal values lies in the middle.
+  // From 0 to 1; 0.5 if all values are equal.
   double share(double value) const { return high > low ? (value - low) / (high - low) : 0.5; }
 };
 
@@ -64,14 +66,14 @@ struct Frame {
   bool slanted;  // column names
 };
 
-double longest(const std::vector<std::string>& names) {
+double max_name_width(const std::vector<std::string>& names) {
   size_t length = 0;
   for (const auto& name : names) length = std::max(length, std::min(name.size(), kMostLetters));
   return length * kLetter;
 }
 
-// Columns from one name to the next.
-size_t spacing(const std::vector<std::string>& names) {
+// The smallest distance between two named columns.
+size_t name_spacing(const std::vector<std::string>& names) {
   size_t least = names.size(), last = names.size();
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) continue;
@@ -83,14 +85,15 @@ size_t spacing(const std::vector<std::string>& names) {
 
 Frame make_frame(const Heatmap& map) {
   Frame frame{};
-  const double row_room = longest(map.row_names), col_room = longest(map.col_names);
-  frame.slanted = col_room > spacing(map.col_names) * map.cell - 2;
-  frame.left = (map.row_title.empty() ? 0 : 22) + (row_room > 0 ? row_room + 8 : 0) + 1;
+  const double row_width = max_name_width(map.row_names);
+  const double col_width = max_name_width(map.col_names);
+  frame.slanted = col_width > name_spacing(map.col_names) * map.cell - 2;
+  frame.left = (map.row_title.empty() ? 0 : 22) + (row_width > 0 ? row_width + 8 : 0) + 1;
   frame.top = (map.col_title.empty() ? 0 : 20) +
-              (col_room == 0 ? 0 : (frame.slanted ? 0.7 * col_room + 14 : 18)) + 1;
-  frame.width = frame.left + map.cols * map.cell + 1 + (frame.slanted ? 0.7 * col_room : 0);
+              (col_width == 0 ? 0 : (frame.slanted ? 0.7 * col_width + 14 : 18)) + 1;
+  frame.width = frame.left + map.cols * map.cell + 1 + (frame.slanted ? 0.7 * col_width : 0);
   frame.height = frame.top + map.rows * map.cell + 1;
-  if (map.colours == Heatmap::Colours::range) frame.height += kScaleRoom;
+  if (map.colours == Heatmap::Colours::range) frame.height += kScaleHeight;
   return frame;
 }
 
@@ -144,7 +147,7 @@ std::string draw_cell(const Heatmap& map, const Frame& frame, int64_t index, con
   return svg;
 }
 
-// What the colours mean: the lowest and the highest value with all between them.
+// The colour scale, labelled with the lowest and the highest value.
 std::string draw_scale(const Heatmap& map, const Frame& frame, const Range& range) {
   constexpr int kSteps = 24;
   std::string svg;

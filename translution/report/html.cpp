@@ -53,12 +53,12 @@ std::string html_escape(const std::string& text) {
 }
 
 std::string shortened(const std::string& text, size_t most) {
-  std::vector<size_t> starts;  // of the characters
+  std::vector<size_t> starts;  // the first byte of each character
   for (size_t i = 0; i < text.size(); ++i)
     if (!is_continuation(text[i])) starts.push_back(i);
   if (starts.size() <= most) return text;
-  const size_t behind = (most - 1) / 2, before = most - 1 - behind;
-  return text.substr(0, starts[before]) + "…" + text.substr(starts[starts.size() - behind]);
+  const size_t tail = (most - 1) / 2, head = most - 1 - tail;
+  return text.substr(0, starts[head]) + "…" + text.substr(starts[starts.size() - tail]);
 }
 
 std::string base64(const std::string& bytes) {
@@ -71,9 +71,8 @@ std::string base64(const std::string& bytes) {
       group = group << 8 | (j < bytes.size() ? static_cast<uint8_t>(bytes[j]) : 0u);
     for (int shift = 18; shift >= 0; shift -= 6) text += kDigits[group >> shift & 63];
   }
-  // What stands for no byte at all is shown as '='.
-  const size_t missing = (3 - bytes.size() % 3) % 3;
-  return text.replace(text.size() - missing, missing, missing, '=');
+  const size_t padding = (3 - bytes.size() % 3) % 3;
+  return text.replace(text.size() - padding, padding, padding, '=');
 }
 
 std::string image_uri(const RgbImage& image) {
@@ -106,7 +105,7 @@ std::string html_page(const std::string& title, const std::string& subtitle,
     body += fmt::format("<section id=\"s{}\">\n<h2>{}{}</h2>\n{}</section>\n", i,
                         swatch(sections[i].colour), html_escape(sections[i].title),
                         sections[i].content);
-  // The policy has the browser refuse whatever is not in the file, scripts included.
+  // The policy makes the browser block scripts and everything outside the file.
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -25,7 +25,7 @@ std::vector<std::string> keys_of(const ReportData& data, ReportPairs ReportRun::
   return keys;
 }
 
-// What each run says about a key; nothing where it says nothing.
+// The value of a key in each run; empty where a run does not have the key.
 std::vector<std::string> values_of(const ReportData& data, ReportPairs ReportRun::*pairs,
                                    const std::string& key) {
   std::vector<std::string> values;
@@ -58,22 +58,22 @@ std::string summary_table(const ReportData& data) {
   return table.rows.empty() ? "" : html_table(table);
 }
 
-// Where runs differ as a table, all else as a list.
+// Entries that differ between runs as a table, the others as a list.
 std::string config_part(const ReportData& data) {
   HtmlTable differing = empty_table(data);
-  std::string same;
+  std::string common;
   for (const auto& key : keys_of(data, &ReportRun::config)) {
     const auto values = values_of(data, &ReportRun::config, key);
     if (std::all_of(values.begin(), values.end(), [&](const auto& v) { return v == values[0]; }))
-      same += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", html_escape(key),
-                          html_escape(values[0]));
+      common += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", html_escape(key),
+                            html_escape(values[0]));
     else
       add_row(differing, key, values);
   }
   std::string html = differing.rows.empty() ? "" : html_table(differing);
-  if (same.empty()) return html;
+  if (common.empty()) return html;
   if (data.runs.size() > 1) html += "<h3>The same in all runs</h3>\n";
-  return html + "<dl class=\"config\">\n" + same + "</dl>\n";
+  return html + "<dl class=\"config\">\n" + common + "</dl>\n";
 }
 
 std::string run_part(const ReportRun& run, size_t index) {

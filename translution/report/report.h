@@ -12,7 +12,7 @@
 
 namespace translution {
 
-/// Names with what belongs to them, in the order of display; all plain text.
+/// Names and values in display order; all plain text.
 using ReportPairs = std::vector<std::pair<std::string, std::string>>;
 
 /// One metric of one split over a run.
@@ -22,15 +22,15 @@ struct ReportSeries {
     double epoch, value;
   };
 
-  std::string metric;         ///< "loss", "top-1": series of the same metric share a picture
-  std::string split;          ///< "train" is drawn as its mean over the faint line itself
-  std::vector<Point> points;  ///< by rising step
+  std::string metric;         ///< "loss", "top-1": series of the same metric share a chart
+  std::string split;          ///< "train" is drawn smoothed, over a faint line of its values
+  std::vector<Point> points;  ///< in ascending order of steps
 };
 
-/// How often each class was taken for each.
+/// How often samples of each class were predicted as each class.
 struct ReportConfusion {
   std::vector<std::string> classes;
-  std::vector<int64_t> counts;  ///< classes x classes, a row per true class
+  std::vector<int64_t> counts;  ///< [classes, classes], one row per true class
 };
 
 struct ReportSample {
@@ -44,23 +44,23 @@ struct ReportAttention {
   AttentionPicture picture;
 };
 
-/// How a run does on one evaluation set; all but the name may be missing.
+/// Results of a run on one evaluation set; everything but `set` may be empty.
 struct ReportEvaluation {
-  std::string set;  ///< "dynamic"
+  std::string set;  ///< name, as "dynamic"
   std::optional<ReportConfusion> confusion;
   std::vector<ReportSample> samples;
   std::vector<ReportAttention> attention;
 };
 
-/// The norm of the learned matrix of each offset.
+/// The norms of the matrices of a weight table, by offset.
 struct ReportNorms {
-  std::string table;           ///< "layer 1 query"
-  int64_t rows = 0, cols = 0;  ///< offsets: 2h-1 and 2w-1, zero in the middle; one row: a sequence
+  std::string table;           ///< name, as "layer 1 query"
+  int64_t rows = 0, cols = 0;  ///< offsets: 2h-1 and 2w-1, zero in the middle; 1 row: a sequence
   std::vector<double> values;  ///< row by row
-  std::vector<std::pair<std::string, double>> others;  ///< of matrices off the grid: class token
+  std::vector<std::pair<std::string, double>> others;  ///< slots without an offset: class token
 };
 
-/// All but the name may be missing.
+/// One run; everything but the name may be empty.
 struct ReportRun {
   std::string name;
   ReportPairs summary;  ///< best and last metrics, parameters, seconds, machine
@@ -72,12 +72,12 @@ struct ReportRun {
 
 struct ReportData {
   std::string title, subtitle;
-  bool over_epochs = false;  ///< curves over epochs; else over steps
+  bool over_epochs = false;  ///< x axis of curves: epochs; otherwise steps
   std::vector<ReportRun> runs;
 };
 
-/// One HTML file that needs nothing else. Sections for which no run has data are left out; data
-/// that does not fit together is refused in one line that names the run.
+/// A self-contained HTML page. Leaves out sections for which no run has data. Throws a one-line
+/// std::invalid_argument that names the run if its data is inconsistent.
 TRANSLUTION_API std::string make_report(const ReportData& data);
 
 }  // namespace translution

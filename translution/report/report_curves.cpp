@@ -9,9 +9,9 @@
 namespace translution {
 namespace {
 
-constexpr double kLogFrom = 20;  // highest over lowest value from which a loss is drawn by powers
+constexpr double kLogFrom = 20;  // ratio of highest to lowest loss that needs a logarithmic axis
 
-// Names in the order in which they first come.
+// Distinct names in order of first appearance.
 template <typename Get>
 std::vector<std::string> names_in(const ReportData& data, Get get) {
   std::vector<std::string> names;
@@ -22,19 +22,19 @@ std::vector<std::string> names_in(const ReportData& data, Get get) {
   return names;
 }
 
-// The same stroke for a split in all pictures: training is thin, evaluations take the others.
+// A split has the same stroke in all charts: training is thin, evaluation sets take the others.
 Stroke stroke_of(const std::string& split, const std::vector<std::string>& splits) {
   constexpr Stroke kStrokes[] = {Stroke::solid, Stroke::dashed, Stroke::dotted};
   if (split == "train") return Stroke::thin;
-  size_t place = 0;
+  size_t index = 0;
   for (const auto& other : splits) {
     if (other == split) break;
-    place += other != "train";
+    index += other != "train";
   }
-  return kStrokes[place % std::size(kStrokes)];
+  return kStrokes[index % std::size(kStrokes)];
 }
 
-// Losses fall by powers of ten; whatever else is easier to read on an even scale.
+// Losses fall by powers of ten; other metrics are easier to read on a linear axis.
 bool needs_log(const std::string& metric, const LineChart& chart) {
   if (metric.find("loss") == std::string::npos && metric.find("perplexity") == std::string::npos)
     return false;

@@ -16,9 +16,9 @@ using namespace detail;
 
 namespace {
 
-constexpr size_t kMostClasses = 40;     // of a matrix that can still be read
-constexpr size_t kMostTexts = 20;       // classes, with the counts written into the cells
-constexpr size_t kMostConfusions = 10;  // rows of the table beside it
+constexpr size_t kMostClasses = 40;     // of a readable matrix
+constexpr size_t kMostTexts = 20;       // classes of a matrix with counts in its cells
+constexpr size_t kMostConfusions = 10;  // rows of the table of confusions
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
@@ -43,19 +43,19 @@ void check(const ReportConfusion& confusion) {
           confusion.counts.size());
   for (const int64_t count : confusion.counts)
     require(count >= 0 && count <= int64_t{1} << 40,
-            "confusion matrix: expected counts from 0, got ", count);
+            "confusion matrix: expected counts from 0 to 2^40, got ", count);
 }
 
 std::string accuracy_text(const ReportConfusion& confusion) {
   const size_t n = confusion.classes.size();
-  int64_t right = 0, all = 0;
+  int64_t correct = 0, all = 0;
   for (size_t i = 0; i < n; ++i) {
-    right += confusion.counts[i * n + i];
+    correct += confusion.counts[i * n + i];
     all += row_sum(confusion, i);
   }
   if (all == 0) return "No samples.";
-  return fmt::format("{} of {} right ({}).", value_text(right), value_text(all),
-                     percent(static_cast<double>(right) / all));
+  return fmt::format("{} of {} correct ({}).", value_text(correct), value_text(all),
+                     percent(static_cast<double>(correct) / all));
 }
 
 std::string confusion_matrix(const ReportConfusion& confusion) {
@@ -70,9 +70,9 @@ std::string confusion_matrix(const ReportConfusion& confusion) {
     const int64_t count = confusion.counts[i], sum = row_sum(confusion, i / n);
     const double share = sum > 0 ? static_cast<double>(count) / sum : 0;
     map.values.push_back(std::sqrt(share));
-    map.tooltips.push_back(fmt::format("{} taken for {}: {} of {} ({})", confusion.classes[i / n],
-                                       confusion.classes[i % n], value_text(count), value_text(sum),
-                                       percent(share)));
+    map.tooltips.push_back(fmt::format("{} predicted as {}: {} of {} ({})",
+                                       confusion.classes[i / n], confusion.classes[i % n],
+                                       value_text(count), value_text(sum), percent(share)));
     if (n <= kMostTexts) map.texts.push_back(count > 0 ? value_text(count) : "");
   }
   return svg_heatmap(map);
@@ -88,7 +88,7 @@ std::string confusion_table(const ReportConfusion& confusion) {
     return std::make_pair(-confusion.counts[a], a) < std::make_pair(-confusion.counts[b], b);
   });
   if (shown == 0) return "";
-  HtmlTable table{{"true class", "taken for", "times", "share"}, {}};
+  HtmlTable table{{"true class", "predicted class", "count", "share"}, {}};
   for (size_t i = 0; i < shown; ++i)
     table.rows.push_back({confusion.classes[order[i] / n], confusion.classes[order[i] % n],
                           value_text(confusion.counts[order[i]]),
@@ -113,23 +113,23 @@ std::string confusion_part(const ReportConfusion& confusion, const std::string& 
 
 std::string samples_part(const std::vector<ReportSample>& samples, const std::string& set) {
   std::string tiles;
-  int64_t right = 0;
+  int64_t correct = 0;
   for (const auto& sample : samples) {
-    const bool good = sample.truth == sample.predicted;
-    right += good;
+    const bool is_correct = sample.truth == sample.predicted;
+    correct += is_correct;
     tiles += fmt::format(
         "<div class=\"sample {}\"><img alt=\"{}\" src=\"{}\"><span class=\"verdict\">{} {}"
         "<span class=\"share\">{:.0f} %</span></span>{}</div>\n",
-        good ? "right" : "wrong", html_escape(sample.truth), image_uri(sample.image),
-        good ? "✓" : "✗", html_escape(sample.predicted), 100 * sample.probability,
-        good ? "" : "<span class=\"truth\">is " + html_escape(sample.truth) + "</span>");
+        is_correct ? "right" : "wrong", html_escape(sample.truth), image_uri(sample.image),
+        is_correct ? "✓" : "✗", html_escape(sample.predicted), 100 * sample.probability,
+        is_correct ? "" : "<span class=\"truth\">is " + html_escape(sample.truth) + "</span>");
   }
   if (tiles.empty()) return "";
-  return html_figure({"card wide", title_on("Samples", set),
-                      "<div class=\"samples\">\n" + tiles + "</div>\n",
-                      fmt::format("{} of these {} right. Below each image: the predicted class and "
-                                  "its probability; the true class where it is another.",
-                                  right, samples.size())});
+  return html_figure(
+      {"card wide", title_on("Samples", set), "<div class=\"samples\">\n" + tiles + "</div>\n",
+       fmt::format("{} of these {} are correct. Below each image: the predicted class "
+                   "and its probability; the true class if it differs.",
+                   correct, samples.size())});
 }
 
 std::string attention_part(const std::vector<ReportAttention>& maps, const std::string& set,
@@ -140,8 +140,8 @@ std::string attention_part(const std::vector<ReportAttention>& maps, const std::
         {"part", maps[i].caption, svg_attention(maps[i].picture, fmt::format("{}-{}", id, i)), ""});
   if (figures.empty()) return "";
   return html_figure({"card wide", title_on("Attention maps", set), figures,
-                      "Left: the image, with a frame around the patch that looks. Each map is "
-                      "shaded up to its own largest weight."});
+                      "Left: the image, with a frame around the query patch. Each map is scaled to "
+                      "its own largest weight."});
 }
 
 // ------------------------------------------------------------------------------------ norms
@@ -202,8 +202,8 @@ std::string report_norms(const std::vector<ReportNorms>& norms) {
   if (tiles.empty()) return "";
   return html_figure({"card wide", "Norms of the learned matrices by offset",
                       "<div class=\"tiles\">\n" + tiles + "</div>\n",
-                      "One cell per offset between two patches, framed where it is zero; colours "
-                      "run from the lowest to the highest value of each table."});
+                      "One cell per offset between two patches; the cell of offset zero is framed. "
+                      "Colours range from the lowest to the highest value of each table."});
 }
 
 }  // namespace translution

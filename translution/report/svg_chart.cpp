@@ -14,19 +14,19 @@ extern const char* const embedded_chart;  // chart.css
 
 namespace {
 
-constexpr size_t kMostPoints = 400;   // of a line: more than a screen can show
-constexpr size_t kMostTargets = 40;   // places of a line that answer to the mouse
+constexpr size_t kMostPoints = 400;   // of a line; a screen shows no more
+constexpr size_t kMostTargets = 40;   // points of a line with a tooltip
 constexpr size_t kMostMarks = 10;     // for values that are not finite
 constexpr double kLetter = 6.3;       // mean width of a letter, in pixels
-constexpr double kLineHeight = 15.0;  // of names beside the lines
+constexpr double kLineHeight = 15.0;  // of the names of series
 
 struct Plot {
   double left, top, right, bottom;
   Axis x, y;
   bool log_y;
 
-  double at_x(double value) const { return left + (right - left) * x.place(value); }
-  double at_y(double value) const { return bottom + (top - bottom) * y.place(value); }
+  double at_x(double value) const { return left + (right - left) * x.fraction(value); }
+  double at_y(double value) const { return bottom + (top - bottom) * y.fraction(value); }
   bool shows(const ChartPoint& p) const {
     return is_drawable(p.x, false) && is_drawable(p.y, log_y);
   }
@@ -48,20 +48,20 @@ const char* stroke_class(Stroke stroke) {
 
 // ------------------------------------------------------------------------------------- axes
 
-Axis axis_over(const LineChart& chart, double ChartPoint::*of, const AxisOptions& options) {
+Axis axis_over(const LineChart& chart, double ChartPoint::*coordinate, const AxisOptions& options) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const auto& series : chart.series)
     for (const auto& point : series.points) {
       if (!is_drawable(point.x, false) || !is_drawable(point.y, chart.log_y)) continue;
-      low = std::min(low, point.*of), high = std::max(high, point.*of);
+      low = std::min(low, point.*coordinate), high = std::max(high, point.*coordinate);
     }
   if (low > high) low = high = 1;  // nothing to draw
-  // An axis that nearly reaches zero may as well show it.
+  // Extend an axis to zero if it nearly reaches it.
   if (!options.log && low > 0 && low < 0.3 * high) low = 0;
   return Axis(low, high, options);
 }
 
-double longest(const std::vector<std::string>& texts) {
+double max_text_width(const std::vector<std::string>& texts) {
   size_t length = 0;
   for (const auto& text : texts) length = std::max(length, text.size());
   return length * kLetter;
@@ -91,7 +91,7 @@ std::string draw_axes(const Plot& plot, const std::string& x_name) {
 
 // ------------------------------------------------------------------------------------ lines
 
-// Does the line turn at a quarter of its points or more? Then only its mean can be read.
+// True if the line changes direction at more than a quarter of its points.
 bool is_jagged(const std::vector<ChartPoint>& points) {
   size_t turns = 0;
   for (size_t i = 2; i < points.size(); ++i) {
@@ -101,7 +101,7 @@ bool is_jagged(const std::vector<ChartPoint>& points) {
   return 4 * turns > points.size();
 }
 
-// Each point becomes the mean of its neighbourhood, a fiftieth of the line to either side.
+// A moving average over a fiftieth of the points to either side.
 std::vector<ChartPoint> smoothed(const std::vector<ChartPoint>& points, const Plot& plot) {
   const size_t reach = points.size() / 50;
   std::vector<double> sums(points.size() + 1);
@@ -136,9 +136,9 @@ std::string path_of(const std::vector<ChartPoint>& points, const Plot& plot) {
     if (shown) {
       path += fmt::format("{}{:.1f} {:.1f}", drawing ? "L" : "M", plot.at_x(points[i].x),
                           plot.at_y(points[i].y));
-      // A point by itself is drawn as the round ends of a line without length.
-      const bool alone = !drawing && (i + 1 == points.size() || !plot.shows(points[i + 1]));
-      if (alone) path += "h0";
+      // An isolated point is a line of length 0, drawn as its round caps.
+      const bool isolated = !drawing && (i + 1 == points.size() || !plot.shows(points[i + 1]));
+      if (isolated) path += "h0";
     }
     drawing = shown;
   }
@@ -155,21 +155,21 @@ std::string tooltip(const ChartSeries& series, const ChartPoint& point, const st
                      value_text(point.x), value_text(point.y));
 }
 
-// Dots where a line has few points, and unseen ones that answer to the mouse where it has many.
+// Dots with tooltips, visible only if the line has few points.
 std::string draw_dots(const ChartSeries& series, const std::vector<ChartPoint>& points,
                       const Plot& plot, const std::string& x_name) {
-  const bool seen = series.stroke != Stroke::thin && points.size() <= kMostTargets;
+  const bool visible = series.stroke != Stroke::thin && points.size() <= kMostTargets;
   const auto targets = thinned(points, kMostTargets);
   std::string svg;
   for (const auto& point : targets)
     if (plot.shows(point))
       svg += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\">{}</circle>\n",
-                         seen ? "dot" : "target", plot.at_x(point.x), plot.at_y(point.y),
-                         seen ? 2.6 : 6.0, tooltip(series, point, x_name));
+                         visible ? "dot" : "target", plot.at_x(point.x), plot.at_y(point.y),
+                         visible ? 2.6 : 6.0, tooltip(series, point, x_name));
   return svg;
 }
 
-// A cross at the top where a value stops being finite.
+// A cross at the top where values stop being finite.
 std::string draw_marks(const ChartSeries& series, const Plot& plot, const std::string& x_name) {
   std::string svg;
   size_t marks = 0;
@@ -198,8 +198,8 @@ std::string draw_series(const ChartSeries& series, const Plot& plot, const std::
 
 struct Label {
   const ChartSeries* series;
-  double x, y;  // where the line ends
-  double place = 0;
+  double x, y;  // end of the line
+  double text_y = 0;
 };
 
 std::vector<Label> make_labels(const LineChart& chart, const Plot& plot) {
@@ -219,11 +219,11 @@ std::vector<Label> make_labels(const LineChart& chart, const Plot& plot) {
 
 // Pushes names down until none overlap, then back up from the bottom.
 void spread(std::vector<Label>& labels, const Plot& plot) {
-  double free = plot.top - kLineHeight;
-  for (auto& label : labels) free = label.place = std::max(label.y, free + kLineHeight);
-  double limit = plot.bottom + kLineHeight;
+  double above = plot.top - kLineHeight;
+  for (auto& label : labels) above = label.text_y = std::max(label.y, above + kLineHeight);
+  double below = plot.bottom + kLineHeight;
   for (auto label = labels.rbegin(); label != labels.rend(); ++label)
-    limit = label->place = std::min(label->place, limit - kLineHeight);
+    below = label->text_y = std::min(label->text_y, below - kLineHeight);
 }
 
 size_t most_letters(const LineChart& chart) { return std::min(40, chart.width / 24); }
@@ -238,17 +238,17 @@ std::string draw_labels(const LineChart& chart, const Plot& plot) {
         "<path class=\"line\" d=\"M{:.1f} {:.1f}h16\"/><text x=\"{:.1f}\" "
         "y=\"{:.1f}\">{}</text></g>\n",
         colour_class(label.series->colour), stroke_class(label.series->stroke), label.x, label.y,
-        plot.right + 14, label.place, plot.right + 14, label.place, plot.right + 35,
-        label.place + 4, html_escape(shortened(label.series->name, most_letters(chart))));
+        plot.right + 14, label.text_y, plot.right + 14, label.text_y, plot.right + 35,
+        label.text_y + 4, html_escape(shortened(label.series->name, most_letters(chart))));
   return svg;
 }
 
-// A single line needs no name, and more names than fit would only be in the way.
+// A single line needs no name; names are left out if they do not all fit.
 bool has_labels(const LineChart& chart) {
   return chart.series.size() > 1 && chart.series.size() * kLineHeight <= chart.height - 50;
 }
 
-double label_room(const LineChart& chart) {
+double label_width(const LineChart& chart) {
   if (!has_labels(chart)) return 16;
   size_t letters = 0;
   for (const auto& series : chart.series)
@@ -258,16 +258,16 @@ double label_room(const LineChart& chart) {
 
 Plot make_plot(const LineChart& chart) {
   AxisOptions x_options, y_options;
-  x_options.whole = chart.whole_x;
+  x_options.integer = chart.whole_x;
   x_options.round = false;
   x_options.most_ticks = std::max(3, chart.width / 90);
   y_options.log = chart.log_y;
   y_options.most_ticks = std::max(3, chart.height / 50);
   const Axis x = axis_over(chart, &ChartPoint::x, x_options);
   const Axis y = axis_over(chart, &ChartPoint::y, y_options);
-  return {longest(y.tick_texts()) + 14,
+  return {max_text_width(y.tick_texts()) + 14,
           chart.title.empty() ? 10.0 : 14 + kLineHeight,
-          chart.width - label_room(chart),
+          chart.width - label_width(chart),
           chart.height - 44.0,
           x,
           y,
@@ -280,7 +280,7 @@ std::string draw_chart(const LineChart& chart) {
   if (!chart.title.empty())
     svg += fmt::format("<text class=\"name\" x=\"{:.1f}\" y=\"14\">{}</text>\n", plot.left,
                        html_escape(chart.title));
-  for (const bool thin : {true, false})  // what matters most comes last, on top
+  for (const bool thin : {true, false})  // thin lines first, below the others
     for (const auto& series : chart.series)
       if ((series.stroke == Stroke::thin) == thin) svg += draw_series(series, plot, chart.x_name);
   if (has_labels(chart)) svg += draw_labels(chart, plot);
@@ -327,25 +327,25 @@ std::string chart_legend(const std::vector<LegendEntry>& entries) {
 std::vector<ChartPoint> thinned(const std::vector<ChartPoint>& points, size_t most) {
   if (points.size() <= most) return points;
   const size_t buckets = (most - 2) / 3, inner = points.size() - 2;
-  std::vector<ChartPoint> kept = {points.front()};
+  std::vector<ChartPoint> selected = {points.front()};
   for (size_t bucket = 0; bucket < buckets; ++bucket) {
-    size_t low = 0, high = 0, lost = 0;  // 0: none, since the first point is in no bucket
+    size_t low = 0, high = 0, not_finite = 0;  // 0: none; the first point is in no bucket
     for (size_t i = 1 + inner * bucket / buckets; i < 1 + inner * (bucket + 1) / buckets; ++i) {
       if (!std::isfinite(points[i].y)) {
-        lost = i;
+        not_finite = i;
         continue;
       }
       if (low == 0 || points[i].y < points[low].y) low = i;
       if (high == 0 || points[i].y > points[high].y) high = i;
     }
-    size_t chosen[] = {low, high, lost};
+    size_t chosen[] = {low, high, not_finite};
     std::sort(std::begin(chosen), std::end(chosen));
     for (size_t i = 0; i < 3; ++i)
       if (chosen[i] > 0 && (i == 0 || chosen[i] != chosen[i - 1]))
-        kept.push_back(points[chosen[i]]);
+        selected.push_back(points[chosen[i]]);
   }
-  kept.push_back(points.back());
-  return kept;
+  selected.push_back(points.back());
+  return selected;
 }
 
 }  // namespace translution

@@ -14,7 +14,7 @@ namespace {
 
 // --------------------------------------------------------------------------------- constants
 
-// Lower triangle of ones, by which their code masks scores.
+// The lower triangle of ones with which their code masks scores.
 Link causal_mask(const std::string& prefix, int64_t length) {
   return constant(prefix + "causal", join("the mask of a causal sequence of ", length),
                   at::ones({1, 1, length, length}).tril());
@@ -44,8 +44,8 @@ struct Role {
 constexpr Role kRoles[] = {
     {'q', "query", &Roles::q}, {'k', "key", &Roles::k}, {'v', "value", &Roles::v}};
 
-// Which row of our table is each row of theirs.
-std::vector<int64_t> rows_of(char role, const AttentionOptions& o, int64_t slots) {
+// The row of our table for each row of theirs.
+std::vector<int64_t> our_rows(char role, const AttentionOptions& o, int64_t slots) {
   const int64_t offsets = slots - (o.cls() ? 3 : 0);
   const bool mirrored = role == 'q' || (role == 'k' && !o.causal());
   std::vector<int64_t> rows;
@@ -63,10 +63,10 @@ void add_table(Links& links, const std::string& theirs, const std::string& ours,
   const std::string meaning = join("a matrix for each offset of a ", times(o.grid()), " grid",
                                    o.cls() ? ", three for the class token" : "");
   links.push_back(reordered(theirs + ".unique_params", {slots, in, out}, meaning, ours,
-                            rows_of(role, o, slots)));
+                            our_rows(role, o, slots)));
 }
 
-// The roles that all offsets share, in one matrix: to_qkv, to_qv, to_k…
+// Their matrix of the roles that all offsets share, one role below the other: to_qkv, to_qv, to_k…
 void add_shared(Links& links, const std::string& theirs, const std::string& ours,
                 const AttentionOptions& o, const Roles& relative) {
   std::string letters;
@@ -112,7 +112,7 @@ void add_norm(Links& links, const std::string& theirs, const std::string& ours, 
   add_pair(links, theirs, ours, {dim}, join("a norm of ", dim, " channels"));
 }
 
-// One head as wide as the features has no output projection in their code.
+// Their code has no output projection for a single head with dim_head equal to dim.
 void add_projection(Links& links, const std::string& theirs, const std::string& ours,
                     const AttentionOptions& o) {
   const int64_t width = o.heads() * o.dim_head(), dim = o.dim();
@@ -138,17 +138,17 @@ void check_layer(const AttentionOptions& o) {
   refuse(o.qkv_bias(), "bias on q, k and v");
   refuse(bool(o.relation()), "relations");
   refuse(!o.grid().empty() && o.grid().size() != (o.causal() ? 1 : 2),
-         "layer on such a grid; expected a causal sequence, or a plane without order, got ",
+         "layer on such a grid; expected a causal sequence or a 2-dimensional grid, got ",
          times(o.grid()), o.causal() ? " causal" : "");
   if (!p.uses_offsets()) {
-    refuse(!p.shares_qkv(), "such layer: no role is relative; expected some of q, k, v");
+    refuse(!p.shares_qkv(), "Translution without relative roles; expected some of q, k, v");
     return;
   }
   const bool alpha = p.method == Method::alpha_translution;
   refuse(p.method != Method::translution && !alpha, name_of(kMethods, p.method),
          "; expected self_attention, rotary, alpha_translution or translution");
   refuse(p.encoding != Encoding::relative, "matrices per token pair (encoding absolute)");
-  refuse(p.sharing != Sharing::none, "offsets that share a row (sharing ",
+  refuse(p.sharing != Sharing::none, "offsets that share a slot (sharing ",
          name_of(kSharings, p.sharing), ")");
   refuse(!o.causal() && !o.cls(), "tables without a class token's rows");
   refuse(alpha && !p.shared_qkv, "low-rank layer without shared q, k, v (shared_qkv off)");
@@ -157,7 +157,8 @@ void check_layer(const AttentionOptions& o) {
          "sum of the shared and the relative part: it averages them (mixing mean)");
 }
 
-// "rope" or "rope_tiny", not "rope_former": their code makes its tables and leaves them unused.
+// True for "rope" or "rope_tiny", not "rope_former". Their code has rotary tables for it but does
+// not use them.
 bool is_rope(const std::string& family) {
   return family == "rope" ||
          (is_authors_model(family) && family.substr(0, family.rfind('_')) == "rope");
@@ -217,12 +218,13 @@ void add_vit(Links& links, const ModelOptions& o, const std::string& family) {
 
 void add_gpt(Links& links, const ModelOptions& o, const std::string& family) {
   const std::vector<int64_t> words = {o.vocabulary, o.architecture.dim},
-                             places = {o.length, o.architecture.dim};
+                             positions = {o.length, o.architecture.dim};
   const std::string vocabulary = join("a vocabulary of ", o.vocabulary);
   links.push_back(same("wte.weight", words, vocabulary, "token_embedding.weight", words));
   if (o.embeds_input())
-    links.push_back(same("wpe.weight", places, join("a vector for each of ", o.length, " tokens"),
-                         "position_embedding", places));
+    links.push_back(same("wpe.weight", positions,
+                         join("a vector for each of ", o.length, " tokens"), "position_embedding",
+                         positions));
   add_backbone(links, root_of(o), o, family);
   add_norm(links, "norm", "head_norm", o.architecture.dim);
   links.push_back(same("output_head.weight", words, vocabulary, "head.weight", words));
@@ -233,10 +235,10 @@ void add_gpt(Links& links, const ModelOptions& o, const std::string& family) {
 Links authors_links(const ModelOptions& o, const std::string& family) {
   o.check();
   require(o.extra_norms && o.gelu == Gelu::exact,
-          "authors' weights: their code has extra_norms on and gelu exact; this model has not");
+          "authors' weights: expected extra_norms on and gelu exact, as in their code");
   require(o.family == Family::gpt || o.pooling == Pooling::cls,
-          "authors' weights: their code keeps the class token when it averages (pooling mean); "
-          "ours has none then; expected pooling cls");
+          "authors' weights: expected pooling cls; with pooling mean their code has a class token "
+          "and ours has none");
   Links links;
   if (o.family == Family::vit)
     add_vit(links, o, family);
@@ -246,7 +248,7 @@ Links authors_links(const ModelOptions& o, const std::string& family) {
 }
 
 Links authors_links(const AttentionOptions& layer, const std::string& family) {
-  attention_parameters(layer);  // refuses options that make no sense
+  attention_parameters(layer);  // throws on invalid options
   Links links;
   add_layer(links, "", "norm", "attention.", layer, family);
   return links;

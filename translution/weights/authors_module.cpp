@@ -27,7 +27,7 @@ std::vector<int64_t> sides_of(const SettingValue& value) {
   return SettingValue{value.name, text}.grid();
 }
 
-bool truth_of(const SettingValue& value) {
+bool to_bool(const SettingValue& value) {
   const bool yes = value.text == "True" || value.text == "on";
   require(yes || value.text == "False" || value.text == "off", value.name,
           ": expected True or False, got '", value.text, "'");
@@ -48,7 +48,7 @@ Arguments layer_arguments() {
       {"relative_dim",
        [](auto& m, const auto& v) { m.layer.position().relative_dim = v.number(); }},
       {"grid", [](auto& m, const auto& v) { m.layer.grid(sides_of(v)); }},
-      {"cls", [](auto& m, const auto& v) { m.layer.cls(truth_of(v)); }},
+      {"cls", [](auto& m, const auto& v) { m.layer.cls(to_bool(v)); }},
       {"causal", [](auto& m, const auto& v) { m.layer.causal(true).grid({v.number()}); }},
   };
 }
@@ -62,7 +62,7 @@ Arguments model_arguments(Kind kind) {
       {"dim_head", [](auto& m, const auto& v) { m.model.architecture.dim_head = v.number(); }},
       {"relative_dim", [](auto& m, const auto& v) { m.model.position.relative_dim = v.number(); }},
       {"hybrid_layers", [](auto& m, const auto& v) { m.model.hybrid_layers = v.number(); }},
-      {"pos_embedding", [](auto& m, const auto& v) { m.model.input_embedding = truth_of(v); }},
+      {"pos_embedding", [](auto& m, const auto& v) { m.model.input_embedding = to_bool(v); }},
   };
   const Arguments vit = {
       {"image_size",
@@ -83,8 +83,8 @@ Arguments model_arguments(Kind kind) {
   return arguments;
 }
 
-// Their constructors call two of them otherwise.
-std::string usual_name(const std::string& name) {
+// Their constructors have other names for two of the options.
+std::string canonical_name(const std::string& name) {
   if (name == "dim_relenc") return "relative_dim";
   if (name == "tln_num") return "hybrid_layers";
   return name;
@@ -95,10 +95,10 @@ void set_arguments(AuthorsModule& module, const Arguments& arguments,
   std::vector<std::string> names;
   for (const auto& argument : arguments) names.emplace_back(argument.name);
   for (const auto& [given, text] : options) {
-    const auto place = std::find(names.begin(), names.end(), usual_name(given));
-    require(place != names.end(), "authors' weights: a ", name_of(kAuthorsKinds, module.kind),
+    const auto found = std::find(names.begin(), names.end(), canonical_name(given));
+    require(found != names.end(), "authors' weights: a ", name_of(kAuthorsKinds, module.kind),
             " has no option '", given, "'", name_hint(given, names));
-    if (text != "None") arguments[place - names.begin()].set(module, {given, text});
+    if (text != "None") arguments[found - names.begin()].set(module, {given, text});
   }
 }
 
@@ -113,7 +113,8 @@ AuthorsModule read_authors_module(const std::string& family, const std::string& 
                                   const std::map<std::string, std::string>& options) {
   AuthorsModule module{parse_name("kind", kAuthorsKinds, kind), family, AttentionOptions(1), {}};
   if (module.kind == Kind::layer) {
-    require(options.count("dim") == 1, "authors' weights: a layer needs dim, its channels");
+    require(options.count("dim") == 1,
+            "authors' weights: a layer needs dim, the number of channels");
     module.layer = AttentionOptions(1).heads(8).position(authors_position(family));
     module.layer.init(Init::authors);
     set_arguments(module, layer_arguments(), options);

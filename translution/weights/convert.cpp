@@ -15,10 +15,10 @@ ConvertedModel convert_any(WeightFormat from, const std::map<std::string, std::s
                            const NamedTensors& tensors, const std::string& source,
                            const std::string& prefix) {
   const auto theirs = without_prefix(tensors, "module.");
-  const bool tells = from == WeightFormat::gpt2 || from == WeightFormat::timm;
-  require(!tells || settings.empty(), name_of(kWeightFormats, from),
-          " weights tell their model themselves; leave ", prefix,
-          settings.empty() ? "" : settings.begin()->first, " out");
+  const bool self_describing = from == WeightFormat::gpt2 || from == WeightFormat::timm;
+  require(!self_describing || settings.empty(), name_of(kWeightFormats, from),
+          " weights determine the model; remove ", prefix,
+          settings.empty() ? "" : settings.begin()->first);
   if (from == WeightFormat::gpt2) return from_gpt2(theirs, source);
   if (from == WeightFormat::timm) return from_timm(theirs, source);
   const auto model = read_model(settings, prefix);
@@ -34,7 +34,7 @@ ConvertedModel convert_weights(WeightFormat from,
                                const NamedTensors& tensors, const std::string& source,
                                const std::string& prefix) {
   auto model = convert_any(from, settings, tensors, source, prefix);
-  require_finite(model.tensors, source);  // not before: masks of other code hold infinities
+  require_finite(model.tensors, source);  // after conversion: their masks hold infinities
   return model;
 }
 

@@ -9,28 +9,29 @@
 
 namespace translution {
 
-/// Who named and laid out the tensors.
+/// Names and layout of tensors.
 enum class WeightFormat { translution, authors, gpt2, timm };
 
 inline constexpr Named<WeightFormat> kWeightFormats[] = {
     {WeightFormat::translution, "translution", "ours"},
     {WeightFormat::authors, "authors", "the authors' released code"},
-    {WeightFormat::gpt2, "gpt2", "GPT-2 under the names of Hugging Face"},
+    {WeightFormat::gpt2, "gpt2", "GPT-2 with Hugging Face's tensor names"},
     {WeightFormat::timm, "timm", "timm's vit_*"},
 };
 
-/// The model that `settings` (models/settings.h) describe, with these weights; GPT-2 and timm's
-/// models tell theirs themselves and take none. A prefix "module." of all names is left out.
-/// Messages call the tensors `source`, and have `prefix` in front of a setting.
+/// Converts tensors to ours. `settings` (models/settings.h) describe the model; for GPT-2 and
+/// timm's models they must be empty, because the model is read from the tensors. If all names begin
+/// with "module.", that prefix is removed. Error messages begin with `source`, or put `prefix`
+/// before the name of a setting.
 TRANSLUTION_API ConvertedModel convert_weights(WeightFormat from,
                                                const std::map<std::string, std::string>& settings,
                                                const NamedTensors& tensors,
                                                const std::string& source,
                                                const std::string& prefix = "");
 
-/// The weights of a model under the names and in the layout of the authors' released code. Refuses
-/// models that it does not have. `name` is the authors' name of the model, or empty; messages call
-/// the tensors `source`.
+/// The weights of a model with the names and layout of the authors' released code. Throws on models
+/// that their code does not have. `name` is the authors' name of the model, or empty. Error
+/// messages begin with `source`.
 TRANSLUTION_API NamedTensors in_authors_format(const ConvertedModel& model, const std::string& name,
                                                const std::string& source);
 

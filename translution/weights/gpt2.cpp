@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kDimHead = 64;
 
-// Names as the bare model has them, without what follows from the rest: masks and the tied head.
-NamedTensors clean(const NamedTensors& tensors, const std::string& source) {
+// Removes the prefix "transformer.", masks and the tied head.
+NamedTensors strip(const NamedTensors& tensors, const std::string& source) {
   static const std::regex mask(R"(h\.\d+\.attn\.(masked_)?bias)");
   const std::string prefix = "transformer.";
   NamedTensors result;
@@ -35,16 +35,16 @@ NamedTensors clean(const NamedTensors& tensors, const std::string& source) {
 
 ModelOptions read_options(const NamedTensors& tensors, const std::string& source) {
   const auto words = sizes_of(tensors, "wte.weight", 2, source);
-  const auto places = sizes_of(tensors, "wpe.weight", 2, source);
+  const auto positions = sizes_of(tensors, "wpe.weight", 2, source);
   const auto hidden = sizes_of(tensors, "h.0.mlp.c_fc.weight", 2, source);
   const int64_t dim = words[1];
-  ensure(dim % kDimHead == 0, source, ": GPT-2 has heads of ", kDimHead, " channels; ", dim,
-         " channels do not split into such");
+  ensure(dim % kDimHead == 0, source, ": expected a multiple of ", kDimHead,
+         " channels (GPT-2's heads), got ", dim);
   ModelOptions options;
   options.family = Family::gpt;
   options.architecture =
       architecture_of(count_layers(tensors, "h."), dim, dim / kDimHead, hidden[1], kDimHead);
-  options.length = places[0];
+  options.length = positions[0];
   options.vocabulary = words[0];
   options.position.method = Method::self_attention;
   options.extra_norms = false;
@@ -77,17 +77,18 @@ void add_block(Links& links, const std::string& theirs, const std::string& ours,
 
 Links gpt2_links(const ModelOptions& o) {
   const auto& a = o.architecture;
-  const std::vector<int64_t> places = {o.length, a.dim};
-  Links links = {{"wte.weight",
-                  {o.vocabulary, a.dim},
-                  "the vocabulary",
-                  {"token_embedding.weight", "head.weight"},
-                  [](const at::Tensor& t) {
-                    return std::vector{t, t};
-                  },
-                  {},
-                  {}},
-                 same("wpe.weight", places, "the places", "position_embedding", places)};
+  const std::vector<int64_t> positions = {o.length, a.dim};
+  Links links = {
+      {"wte.weight",
+       {o.vocabulary, a.dim},
+       "the vocabulary",
+       {"token_embedding.weight", "head.weight"},
+       [](const at::Tensor& t) {
+         return std::vector{t, t};
+       },
+       {},
+       {}},
+      same("wpe.weight", positions, "the position embedding", "position_embedding", positions)};
   for (int64_t layer = 0; layer < a.depth; ++layer)
     add_block(links, join("h.", layer, "."), join("backbone.blocks.", layer, "."), a);
   add_pair(links, "ln_f", "backbone.norm", {a.dim}, "a norm");
@@ -97,7 +98,7 @@ Links gpt2_links(const ModelOptions& o) {
 }  // namespace
 
 ConvertedModel from_gpt2(const NamedTensors& tensors, const std::string& source) {
-  const auto theirs = clean(tensors, source);
+  const auto theirs = strip(tensors, source);
   const auto options = read_options(theirs, source);
   return {options, to_ours(gpt2_links(options), theirs, source)};
 }

@@ -16,8 +16,8 @@ using namespace detail;
 
 namespace {
 
-// How far a constant may be from ours: another base or grid is further off than rounding.
-constexpr double kClose = 1e-4, kCloseInHalf = 1e-2;
+// Tolerance of constants: above rounding errors, below the effect of another base or grid.
+constexpr double kTolerance = 1e-4, kHalfTolerance = 1e-2;
 
 std::string brackets(at::IntArrayRef shape) { return join(shape); }
 
@@ -25,7 +25,7 @@ const at::Tensor& find(const NamedTensors& tensors, const std::string& name,
                        const std::string& expected, const std::string& source) {
   const auto found = tensors.find(name);
   ensure(found != tensors.end(), source, ": ", in_quotes(name), " ", expected,
-         " is missing; name the model whose weights these are");
+         " is missing; check the model's name and options");
   return found->second;
 }
 
@@ -43,13 +43,13 @@ void check_no_others(const NamedTensors& tensors, const std::set<std::string>& k
                      const std::string& source) {
   for (const auto& [name, tensor] : tensors)
     ensure(known.count(name) == 1, source, ": ", in_quotes(name), " ", brackets(tensor.sizes()),
-           " has no place in this model; name the model whose weights these are",
+           " is not a tensor of this model; check the model's name and options",
            name_hint(name, {known.begin(), known.end()}));
 }
 
 bool close(const at::Tensor& a, const at::Tensor& b) {
   const bool half = a.scalar_type() == at::kHalf || a.scalar_type() == at::kBFloat16;
-  const double allowed = half ? kCloseInHalf : kClose;
+  const double allowed = half ? kHalfTolerance : kTolerance;
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>() <= allowed;
 }
 
@@ -60,9 +60,9 @@ at::Tensor read(const Link& link, const NamedTensors& theirs, at::ScalarType& ty
   check_type(link.theirs, tensor, type, source);
   ensure(tensor.sizes() == link.shape, source, ": ", in_quotes(link.theirs), " is ",
          brackets(tensor.sizes()), ", expected ", expected, " (", link.meaning,
-         "); name the model whose weights these are");
+         "); check the model's name and options");
   ensure(!link.value.defined() || close(tensor, link.value), source, ": ", in_quotes(link.theirs),
-         " does not hold ", link.meaning, ", as this model has it; it cannot be converted");
+         " does not hold ", link.meaning, " as this model requires; it cannot be converted");
   return tensor;
 }
 
@@ -76,13 +76,14 @@ std::vector<at::Tensor> gather(const Link& link, const NamedTensors& ours, at::S
   return parts;
 }
 
-// What ours must hold where they have no such weight.
+// Checks the value that our tensors must have because their format has no tensor for them.
 void check_implied(const Link& link, const std::vector<at::Tensor>& parts,
                    const std::string& source) {
   const auto expected = link.split(at::Tensor());
   for (size_t p = 0; p < parts.size(); ++p)
     ensure(at::equal(parts[p].to(at::kDouble), expected[p].to(at::kDouble)), source, ": ",
-           in_quotes(link.ours[p]), " is not ", link.meaning, ", and they have no place for it");
+           in_quotes(link.ours[p]), " is not ", link.meaning,
+           ", and the other format has no tensor for it");
 }
 
 at::Tensor write(const Link& link, const std::vector<at::Tensor>& parts,
@@ -91,7 +92,7 @@ at::Tensor write(const Link& link, const std::vector<at::Tensor>& parts,
   for (size_t p = 0; p < parts.size(); ++p)
     ensure(parts[p].sizes() == expected[p].sizes(), source, ": ", in_quotes(link.ours[p]), " is ",
            brackets(parts[p].sizes()), ", expected ", brackets(expected[p].sizes()), " (",
-           link.meaning, "); name the model whose weights these are");
+           link.meaning, "); check the model's name and options");
   return link.join(parts).contiguous();
 }
 
@@ -118,9 +119,9 @@ Link stacked(const std::string& theirs, int64_t in, const std::vector<int64_t>& 
             return parts;
           },
           [](const auto& parts) {
-            std::vector<at::Tensor> below;
-            for (const auto& part : parts) below.push_back(part.t());
-            return at::cat(below, 0);
+            std::vector<at::Tensor> transposed;
+            for (const auto& part : parts) transposed.push_back(part.t());
+            return at::cat(transposed, 0);
           },
           {}};
 }
@@ -138,22 +139,22 @@ Link side_by_side(const std::string& theirs, std::vector<int64_t> shape,
 }
 
 Link rearranged(const std::string& theirs, std::vector<int64_t> shape, const std::string& meaning,
-                const std::string& ours, std::function<at::Tensor(const at::Tensor&)> there,
-                std::function<at::Tensor(const at::Tensor&)> back) {
+                const std::string& ours, std::function<at::Tensor(const at::Tensor&)> to_our_layout,
+                std::function<at::Tensor(const at::Tensor&)> to_their_layout) {
   return {theirs,
           std::move(shape),
           meaning,
           {ours},
-          [there](const at::Tensor& t) { return std::vector{there(t)}; },
-          [back](const auto& parts) { return back(parts[0]); },
+          [to_our_layout](const at::Tensor& t) { return std::vector{to_our_layout(t)}; },
+          [to_their_layout](const auto& parts) { return to_their_layout(parts[0]); },
           {}};
 }
 
 Link reordered(const std::string& theirs, std::vector<int64_t> shape, const std::string& meaning,
                const std::string& ours, const std::vector<int64_t>& rows) {
   const auto order = at::tensor(rows, at::kLong);
-  const auto select = [](const at::Tensor& rows_of) {
-    return [rows_of](const at::Tensor& t) { return t.index_select(0, rows_of.to(t.device())); };
+  const auto select = [](const at::Tensor& index) {
+    return [index](const at::Tensor& t) { return t.index_select(0, index.to(t.device())); };
   };
   return rearranged(theirs, std::move(shape), meaning, ours, select(order.argsort()),
                     select(order));

@@ -1,5 +1,5 @@
-// Weights of other code as registered ops, so that the mapping is here alone. Options come and go
-// as JSON (models/options_json.h), tensors by name.
+// Conversion of weights as registered ops, so that other languages use the same mapping. Options
+// are JSON (models/options_json.h), tensors are dictionaries by name.
 
 #include <torch/library.h>
 
@@ -33,7 +33,7 @@ Tensors dict_of(const NamedTensors& tensors) {
   return result;
 }
 
-// A layer's options, or a model's with what follows from them.
+// The options of a layer or a model as JSON (to_json).
 std::string authors_options(const std::string& family, const std::string& kind,
                             const Texts& options) {
   const auto module = read_authors_module(family, kind, map_of(options));
@@ -70,14 +70,14 @@ Texts texts_of_model(const ModelOptions& model) {
   return texts;
 }
 
-// What a file keeps beside a model's weights.
+// The settings that a file stores with a model's weights.
 Texts model_settings_op(const std::string& family, const std::string& options) {
   auto model = model_from_json(family == "gpt" ? Family::gpt : Family::vit, options);
-  if (model.init == Init::none) model.init = Init::scaled;  // weights that came from a file
+  if (model.init == Init::none) model.init = Init::scaled;  // the weights came from a file
   return texts_of_model(model);
 }
 
-// The settings of the model, which a file keeps beside its weights, and the weights.
+// The settings of the model, which a file stores with the weights, and the weights.
 std::tuple<Texts, Tensors> convert(const std::string& format, const Texts& settings,
                                    const Tensors& state, const std::string& source) {
   const auto model = convert_weights(parse_name("format", kWeightFormats, format), map_of(settings),

@@ -11,7 +11,7 @@ std::vector<int64_t> sizes_of(const NamedTensors& tensors, const std::string& na
                               const std::string& source) {
   const auto found = tensors.find(name);
   ensure(found != tensors.end(), source, ": ", in_quotes(name),
-         " is missing; these are not the weights of such a model");
+         " is missing; these are not weights of this format");
   ensure(found->second.dim() == dims, source, ": ", in_quotes(name), " is ", found->second.sizes(),
          ", expected ", dims, " dimensions");
   return found->second.sizes().vec();

@@ -16,13 +16,13 @@ namespace {
 
 constexpr double kEps = 1e-6;
 
-// Parts of a name that stand for something our ViT does not compute.
-constexpr std::pair<const char*, const char*> kForeign[] = {
+// Parts of tensor names, and the features of a model that they show. Our ViT has none of these.
+constexpr std::pair<const char*, const char*> kUnsupported[] = {
     {"dist_token", "a distillation token"},
     {"head_dist", "a second head for distillation"},
     {"reg_token", "register tokens"},
     {"norm_pre", "a norm before the first block"},
-    {"fc_norm", "a norm behind the average of the patches"},
+    {"fc_norm", "a norm after the average of the patches"},
     {"pre_logits", "a layer between the last norm and the head"},
     {"attn_pool", "attention that pools the tokens"},
     {".ls1", "layer scale"},
@@ -35,32 +35,34 @@ constexpr std::pair<const char*, const char*> kForeign[] = {
     {"fc1_x", "a gated MLP"},
 };
 
-void refuse_foreign(const NamedTensors& tensors, const std::string& source) {
+void check_supported(const NamedTensors& tensors, const std::string& source) {
   for (const auto& [name, tensor] : tensors)
-    for (const auto& [part, what] : kForeign)
+    for (const auto& [part, what] : kUnsupported)
       ensure(name.find(part) == std::string::npos, source, ": ", in_quotes(name),
              " belongs to a model with ", what, ", which our ViT does not have");
 }
 
-// Not in the tensors: 64 channels a head, but 16 heads in the huge model.
+// The file does not store the number of heads. Heads have 64 channels, except for the huge model
+// (1280 channels), which has 16 heads.
 int64_t heads_of(int64_t dim, const std::string& source) {
   if (dim == 1280) return 16;
-  ensure(dim % 64 == 0 && dim <= 1024, source, ": how many heads share ", dim,
-         " channels is not in the file; known are multiples of 64 up to 1024, and 1280");
+  ensure(dim % 64 == 0 && dim <= 1024, source,
+         ": expected a multiple of 64 channels up to 1024, or 1280, got ", dim,
+         "; the file does not store the number of heads");
   return dim / 64;
 }
 
 ModelOptions read_options(const NamedTensors& tensors, const std::string& source) {
-  refuse_foreign(tensors, source);
+  check_supported(tensors, source);
   const auto patches = sizes_of(tensors, "patch_embed.proj.weight", 4, source);
-  const auto places = sizes_of(tensors, "pos_embed", 3, source);
+  const auto positions = sizes_of(tensors, "pos_embed", 3, source);
   const auto hidden = sizes_of(tensors, "blocks.0.mlp.fc1.weight", 2, source);
   const auto head = sizes_of(tensors, "head.weight", 2, source);
   const int64_t dim = patches[0];
-  const auto side = std::llround(std::sqrt(static_cast<double>(places[1] - 1)));
-  ensure(patches[2] == patches[3] && side > 0 && side * side + 1 == places[1], source, ": ",
-         places[1], " places and patches of ", patches[2], "x", patches[3],
-         " are not those of a square image with a class token");
+  const auto side = std::llround(std::sqrt(static_cast<double>(positions[1] - 1)));
+  ensure(patches[2] == patches[3] && side > 0 && side * side + 1 == positions[1], source,
+         ": expected a square image with a class token, got ", positions[1],
+         " positions and patches of ", patches[2], "x", patches[3]);
   const int64_t heads = heads_of(dim, source);
   ModelOptions options;
   options.architecture =
@@ -93,11 +95,12 @@ void add_block(Links& links, const std::string& theirs, const std::string& ours,
   add_pair(links, theirs + "mlp.fc2", ours + "mlp.down", {a.dim, a.mlp_dim}, "the MLP");
 }
 
-// Their patches are a convolution [dim, channels, P, P], ours a matrix [dim, P * P * channels].
+// Their patch embedding is a convolution [dim, channels, P, P], ours a matrix
+// [dim, P * P * channels].
 Link patch_link(const ModelOptions& o) {
   const int64_t dim = o.architecture.dim, P = o.patch_size, C = o.channels;
   return rearranged(
-      "patch_embed.proj.weight", {dim, C, P, P}, "the patches", "patch_embed.weight",
+      "patch_embed.proj.weight", {dim, C, P, P}, "the patch embedding", "patch_embed.weight",
       [=](const at::Tensor& t) {
         return t.permute({0, 2, 3, 1}).reshape({dim, P * P * C});
       },
@@ -110,14 +113,14 @@ Links timm_links(const ModelOptions& o) {
   const int64_t dim = o.architecture.dim, N = o.tokens();
   Links links = {
       same("cls_token", {1, 1, dim}, "the class token", "cls_token", {dim}),
-      same("pos_embed", {1, N, dim}, "the places", "position_embedding", {N, dim}),
+      same("pos_embed", {1, N, dim}, "the position embedding", "position_embedding", {N, dim}),
       patch_link(o),
-      same("patch_embed.proj.bias", {dim}, "the patches", "patch_embed.bias", {dim}),
+      same("patch_embed.proj.bias", {dim}, "the patch embedding", "patch_embed.bias", {dim}),
   };
   for (int64_t layer = 0; layer < o.architecture.depth; ++layer)
     add_block(links, join("blocks.", layer, "."), join("backbone.blocks.", layer, "."), o);
   add_pair(links, "norm", "backbone.norm", {dim}, "a norm");
-  add_pair(links, "head", "head", {o.classes, dim}, "the classes");
+  add_pair(links, "head", "head", {o.classes, dim}, "the head");
   return links;
 }
 

@@ -7,11 +7,11 @@
 
 namespace translution::cli {
 
-/// Writes what the log of a run says about losses, accuracies and perplexities, and nothing that
-/// depends on the time: a line of "step,epoch,split,name,value" each.
+/// Writes the losses, accuracies and perplexities of a run's log as lines of
+/// "step,epoch,split,name,value". Leaves out speeds, which differ from run to run.
 void write_curves(const std::string& run, const std::string& path);
 
-/// The lines of such a file, each with its one value. Refuses other files, with path and line.
+/// The lines of such a file, each with one value. Throws with path and line for other files.
 std::vector<Metrics> read_curves(const std::string& path);
 
 }  // namespace translution::cli

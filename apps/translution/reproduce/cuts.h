@@ -7,11 +7,11 @@
 
 namespace translution::cli {
 
-/// What the paper's models learn from.
+/// The data of the paper.
 KnownData paper_data(Subject subject);
 
-/// Everything in which a training differs from the whole recipe for the paper's model on the
-/// paper's data, in words: "5 of 20 passes", "84x84 instead of 224x224 pixels".
+/// All differences between a training and the full recipe for the paper's model on the paper's
+/// data, in words: "5 of 20 passes", "84x84 instead of 224x224 pixels".
 std::vector<std::string> cuts_of(const ModelOptions& paper, const Training& training,
                                  const DataFacts& facts);
 

@@ -6,20 +6,20 @@
 
 namespace translution::cli {
 
-/// The table with the paper's figures and ours side by side, as Markdown: what was trained, how it
-/// was cut, where, and below the table the command of every row. Figures of a training that is not
-/// finished say at which step they were measured; methods that lie within a point of each other
-/// with one seed are named.
+/// Our figures with the paper's in brackets, as Markdown: one table for each way of training, with
+/// the cuts above it, then the single steps. Figures of several seeds are given as mean ± half of
+/// their range. Unfinished figures name the step at which they were measured. Letters mark figures
+/// whose order is open.
+std::string markdown_figures(const Results& results);
+
+/// The same, followed by a folded block with the commands, machines, commits and times.
 std::string markdown_table(const Results& results);
 
-/// The same in short: without time, machines and commands.
+/// The figures in short: each row of the paper's table once, as best trained.
 std::string markdown_summary(const Results& results);
 
-/// Puts tables into a document: what stands between "<!-- results NAME -->" and "<!-- end of
-/// results
-/// -->" is replaced by the table, and behind "<!-- summary NAME -->" by the short one. Refuses a
-/// name that no results have, and a mark that is not closed; `path` is for messages.
-std::string fill_in(const std::string& document, const std::vector<Results>& all,
-                    const std::string& path);
+/// The rows that were trained with two values of `option` and are otherwise equal, side by side.
+/// Throws if there are none.
+std::string markdown_comparison(const std::string& option, const Results& results);
 
 }  // namespace translution::cli

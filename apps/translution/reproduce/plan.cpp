@@ -18,7 +18,7 @@ using namespace detail;
 namespace {
 
 constexpr int64_t kCanvasPatch = 12;
-constexpr uint64_t kMostSeeds = 100;
+constexpr uint64_t kMaxSeeds = 100;
 
 // ---------------------------------------------------------------------------------- the rows
 
@@ -26,7 +26,7 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// "3-5" as {3, 5} and "3" as {3, 3}; nothing for other words.
+// "3-5" as {3, 5} and "3" as {3, 3}.
 std::optional<std::pair<int64_t, int64_t>> range_in(const std::string& word) {
   const auto dash = std::min(word.find('-'), word.size());
   const std::string first = word.substr(0, dash),
@@ -35,7 +35,7 @@ std::optional<std::pair<int64_t, int64_t>> range_in(const std::string& word) {
   return std::pair{SettingValue{"rows", first}.number(), SettingValue{"rows", last}.number()};
 }
 
-// Is row `number` one of those that the word names?
+// Does the word name row `number`?
 bool names_row(const std::string& word, size_t number, const ModelOptions& model) {
   const auto here = static_cast<int64_t>(number);
   if (const auto range = range_in(word)) return range->first <= here && here <= range->second;
@@ -66,8 +66,8 @@ std::vector<size_t> chosen_rows(const PaperTable& table, const std::vector<std::
 
 // --------------------------------------------------------------------------------- the models
 
-// Alpha-Translution without relative channels is attention that knows no positions: tables that
-// have the one or the other share its training.
+// Alpha-Translution without relative channels is attention without positions: tables that contain
+// either share its training.
 Position simplest(const Position& position) {
   if (position.method != Method::alpha_translution || position.relative_dim > 0) return position;
   Position none;
@@ -75,9 +75,8 @@ Position simplest(const Position& position) {
   return none;
 }
 
-// The row's model as the request, the recipe and the data need it. Images on a canvas are smaller
-// than those of the paper: a table that compares patch sizes keeps the number of patches, others
-// take 12x12.
+// The row's model adapted to the recipe and the data. Images on a canvas are smaller than the
+// paper's: a table that compares patch sizes preserves the number of patches, others use 12x12.
 ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& recipe,
                     const DataFacts& facts) {
   ModelOptions model = row.model;
@@ -107,7 +106,7 @@ ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& 
 
 // ------------------------------------------------------------------------------ the trainings
 
-// "static_dynamic": trained on digits that stand still, tested on digits that move.
+// "static_dynamic": trained on static digits, tested on moved digits.
 struct Source {
   bool moved;
   std::string set, metric;
@@ -119,7 +118,7 @@ Source source_of(const std::string& figure, const DataOptions& data) {
   return {figure.substr(0, line) == "dynamic", figure.substr(line + 1), "top1"};
 }
 
-std::string readable(const Training& training) {
+std::string readable_name(const Training& training) {
   auto name = training.model.name() + "-" + name_of(kMethods, training.model.position.method);
   if (on_canvas(training.data))
     name += std::string("-") + name_of(kPlacements, training.data.train_on);
@@ -128,13 +127,13 @@ std::string readable(const Training& training) {
   return name;
 }
 
-// The same data has the same name wherever it lies.
+// The name does not depend on where known data is stored.
 std::string name_of_training(const Training& training) {
   const auto known = known_data(training.data.data);
   std::string all;
   for (const auto& [name, text] : training.texts())
     all += name + "=" + (known && name == "data" ? known->identity : text) + "\n";
-  return readable(training) + "-" + checksum_of(all).substr(0, 6);
+  return readable_name(training) + "-" + checksum_of(all).substr(0, 6);
 }
 
 Training training_for(const PlanRow& row, const Recipe& recipe, bool moved,
@@ -143,7 +142,7 @@ Training training_for(const PlanRow& row, const Recipe& recipe, bool moved,
   training.train.seed = training.data.seed = row.seed;
   training.train.batch = std::min(training.train.batch, facts.samples);
   training.data.train_on = moved ? Placement::moved : Placement::still;
-  if (!moved) training.data.fresh = false;  // what stands still has but one place
+  if (!moved) training.data.fresh = false;  // static digits have one placement
   training.data.eval_on =
       moved ? std::vector{Placement::moved} : std::vector{Placement::still, Placement::moved};
   training.data.length = row.model.length;
@@ -157,43 +156,42 @@ Training training_for(const PlanRow& row, const Recipe& recipe, bool moved,
   return training;
 }
 
-size_t place_of(Training training, std::vector<Training>& trainings) {
+size_t index_of(Training training, std::vector<Training>& trainings) {
   const auto same = [&](const Training& other) { return other.name == training.name; };
   const auto found = std::find_if(trainings.begin(), trainings.end(), same);
-  const auto place = static_cast<size_t>(found - trainings.begin());
+  const auto index = static_cast<size_t>(found - trainings.begin());
   if (found == trainings.end()) trainings.push_back(std::move(training));
-  return place;
+  return index;
 }
 
-// What is to be run first comes first: all rows trained on moving images, then the others, so that
-// methods can be compared early.
+// Trainings on moved images run first, for all rows, so methods can be compared early.
 void add_figures(const Recipe& recipe, const DataFacts& facts, ReproducePlan& plan) {
   for (const bool moved : {true, false})
     for (auto& row : plan.rows)
       for (const auto& [name, paper] : row.paper.results) {
         const auto source = source_of(name, recipe.data);
         if (source.moved != moved) continue;
-        const size_t training = place_of(training_for(row, recipe, moved, facts), plan.trainings);
+        const size_t training = index_of(training_for(row, recipe, moved, facts), plan.trainings);
         row.figures.push_back({name, paper, training, source.set, source.metric});
       }
 }
 
-// The one on moving images, which every choice concerns; a plan has these first.
+// The training on moved images, to which all options apply. It comes first in a plan.
 const Training& main_training(const PlanRow& row, const ReproducePlan& plan) {
   size_t first = row.figures.front().training;
   for (const auto& figure : row.figures) first = std::min(first, figure.training);
   return plan.trainings[first];
 }
 
-// Back into the order of the paper.
+// Restores the order of the paper.
 void sort_figures(PlanRow& row) {
-  const auto place = [&](const Figure& figure) {
+  const auto column_of = [&](const Figure& figure) {
     size_t column = 0;
     while (row.paper.results[column].first != figure.name) ++column;
     return column;
   };
   std::sort(row.figures.begin(), row.figures.end(),
-            [&](const Figure& a, const Figure& b) { return place(a) < place(b); });
+            [&](const Figure& a, const Figure& b) { return column_of(a) < column_of(b); });
 }
 
 Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
@@ -218,19 +216,18 @@ Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
 }
 
 void check_seeds(const std::vector<uint64_t>& seeds) {
-  require(!seeds.empty() && seeds.size() <= kMostSeeds, "seeds: expected 1 to ", kMostSeeds,
-          " of them");
+  require(!seeds.empty() && seeds.size() <= kMaxSeeds, "seeds: expected 1 to ", kMaxSeeds,
+          " seeds, got ", seeds.size());
   require(std::set(seeds.begin(), seeds.end()).size() == seeds.size(),
-          "seeds: expected each of them once");
+          "seeds: expected different seeds");
 }
 
 void check_data(const PaperTable& table, const DataOptions& data) {
   const bool moves = table.rows.front().results.front().first.find('_') != std::string::npos;
-  require(
-      !moves || on_canvas(data), table.name,
-      " compares digits that stand still and move: expected --data digits, mnist:DIR or idx:DIR, "
-      "got ",
-      data.data);
+  require(!moves || on_canvas(data), table.name,
+          " compares static and moved digits: expected --data digits, mnist:DIR or idx:DIR, "
+          "got ",
+          data.data);
   require(!data.fresh || on_canvas(data),
           "--placement fresh is for images on a canvas: digits, mnist:DIR or idx:DIR, got ",
           data.data);
@@ -238,8 +235,8 @@ void check_data(const PaperTable& table, const DataOptions& data) {
 
 // -------------------------------------------------------------------------------- the forecast
 
-// How much of the machine's products a step of training reaches; docs/kernels.md has the
-// measurements, in bfloat16 those of AVX512_BF16.
+// The share of the matrix product rate that a training step reaches. Measured in docs/kernels.md;
+// bfloat16 with AVX512_BF16.
 double known_share(const ModelOptions& model) {
   if (model.precision == Precision::bf16)
     return model.position.method == Method::translution ? 0.75 : 0.5;

@@ -9,44 +9,44 @@
 
 namespace translution::cli {
 
-/// What is asked for.
+/// The arguments of `translution reproduce`.
 struct PlanRequest {
   std::string table;
   Budget budget = Budget::quick;
-  std::vector<std::string> rows = {};  ///< numbers from 1, "2-4", models or methods; none: all
+  std::vector<std::string> rows = {};  ///< numbers from 1, "2-4", models or methods; empty: all
   std::vector<uint64_t> seeds = {0};
-  std::string data = {};  ///< empty: the budget's
-  /// Of data and training, and "init"; over the budget's.
+  std::string data = {};  ///< empty: the data of the budget
+  /// Options of data and training, and "init"; they replace those of the budget.
   std::map<std::string, std::string> settings = {};
 };
 
-/// One training, whose directory has its name. Equal settings have equal names: figures and tables
-/// that need the same training share it.
+/// One training. Its name is that of its directory. Equal options give equal names, so figures and
+/// tables that need the same training share it.
 struct Training {
   std::string name;
   ModelOptions model;
   DataOptions data;
   TrainOptions train;
-  int64_t steps = 0;  ///< in all
+  int64_t steps = 0;  ///< in total
 
-  /// All settings that decide how it ends.
+  /// All options that affect the result.
   SettingTexts texts() const;
 };
 
-/// A figure of a row: what it reads from which training.
+/// A figure of a row, and where it comes from.
 struct Figure {
   std::string name;             ///< "static_dynamic", "top1", "perplexity"
   std::optional<double> paper;  ///< absent: not reported
-  size_t training;              ///< which of the plan's
-  std::string set, metric;      ///< in its log: "dynamic", "top1"
+  size_t training;              ///< index into the plan's trainings
+  std::string set, metric;      ///< of its entry in the log: "dynamic", "top1"
 };
 
 struct PlanRow {
   size_t number;  ///< in the paper's table, from 1
   PaperRow paper;
-  ModelOptions model;  ///< as it is trained
+  ModelOptions model;  ///< the model to train
   uint64_t seed;
-  std::vector<std::string> cuts;  ///< what differs from the whole recipe on the paper's data
+  std::vector<std::string> cuts;  ///< differences from the full recipe on the paper's data
   std::vector<Figure> figures;
 };
 
@@ -54,24 +54,23 @@ struct ReproducePlan {
   PaperTable table;
   Budget budget;
   std::vector<PlanRow> rows;
-  std::vector<Training> trainings;  ///< in the order in which they are to be run
+  std::vector<Training> trainings;  ///< in the order in which they run
 };
 
-/// The data of a request before its facts are known; its length of text is that of the table's
-/// models.
+/// The data of a request. The sequence length is that of the table's models.
 DataOptions data_of(const PlanRequest& request);
 
-/// Which trainings a table takes, and which figure comes from which. Refuses rows that the table
-/// does not have and data that its models cannot learn from.
+/// The trainings that a table needs, and the training of each figure. Throws for rows that the
+/// table does not have and for data of another kind than its models'.
 ReproducePlan make_plan(const PlanRequest& request, const DataFacts& facts);
 
-/// Time and memory that a training will take.
+/// Estimated time and memory of a training.
 struct Forecast {
   double seconds, bytes;
 };
 
-/// `rate` is that of the machine's products in the training's precision, in GFLOP/s; `share` how
-/// much of it training reaches, 0: what its method is known to reach.
+/// `rate`: GFLOP/s of the machine's matrix products in the training's precision. `share`: the
+/// fraction of it that training reaches; 0: the measured share of the method.
 Forecast forecast(const Training& training, const DataFacts& facts, double rate, double share = 0);
 
 }  // namespace translution::cli

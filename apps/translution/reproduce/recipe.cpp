@@ -10,8 +10,8 @@ constexpr const char *kMnist = "mnist:data/mnist", *kImageNet = "images:data/ima
 
 // ------------------------------------------------------------------------------------- paper
 
-// Models of images start as in the authors' released code, whose position embedding is as large as
-// the patches themselves; the paper does not tell. docs/reproducing.md has rows with either start.
+// The paper does not state the initialisation. Image models use that of the authors' released code,
+// whose position embedding is as large as the embedded patches. docs/reproducing.md compares both.
 Recipe paper_digits() {
   Recipe recipe;
   recipe.data.data = kMnist;
@@ -50,7 +50,7 @@ Recipe paper_text() {
 
 // -------------------------------------------------------------------------------------- desk
 
-// Small batches, since few passes leave few updates.
+// Small batches: few passes would otherwise mean few updates.
 Recipe desk_digits() {
   Recipe recipe = paper_digits();
   recipe.train.epochs = 5;
@@ -61,7 +61,7 @@ Recipe desk_digits() {
   return recipe;
 }
 
-// One pass over Fashion-MNIST, so that all rows of a table fit into hours.
+// One pass over Fashion-MNIST: all rows of a table take hours, not days.
 Recipe desk_images() {
   Recipe recipe = desk_digits();
   recipe.data.data = kFashionMnist;
@@ -70,7 +70,7 @@ Recipe desk_images() {
   return recipe;
 }
 
-// A text of a megabyte is learned by heart after a few passes.
+// Few steps: a text of a megabyte is memorised after a few passes.
 Recipe desk_text() {
   Recipe recipe = paper_text();
   recipe.data.data = kShakespeare;
@@ -116,7 +116,7 @@ std::optional<KnownData> known_data(const std::string& data) {
   const DataFacts digits{60000, 10000, 1, 10, {84, 84}, 0};
   const KnownData all[] = {
       {kMnist, "MNIST", digits, kMnist, "scripts/fetch-mnist"},
-      // Trainings were named when Debian's package was the only source.
+      // Names of trainings still contain the path of Debian's package, once the only source.
       {kFashionMnist, "Fashion-MNIST", digits, "mnist:/usr/share/datasets/fashion-mnist",
        "scripts/fetch-fashion-mnist"},
       {kImageNet, "ImageNet-1K", {1281167, 50000, 3, 1000, {224, 224}, 0}, kImageNet, ""},

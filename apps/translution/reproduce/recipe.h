@@ -11,21 +11,21 @@
 
 namespace translution::cli {
 
-/// How much is spent on a table of the paper.
+/// How much computing time to spend on a table of the paper.
 enum class Budget { quick, desk, paper };
 
 inline constexpr Named<Budget> kBudgets[] = {
-    {Budget::quick, "quick", "minutes: small models on data that the program brings along"},
+    {Budget::quick, "quick", "minutes: small models on built-in data"},
     {Budget::desk, "desk", "hours on two cores: real data, fewer passes"},
-    {Budget::paper, "paper", "the whole recipe, as configs/ has it"},
+    {Budget::paper, "paper", "the full recipe, as in configs/"},
 };
 
-/// What the models of a table learn from.
+/// The kind of data of a table.
 enum class Subject { digits, images, text };
 
 Subject subject_of(const ModelOptions& model);
 
-/// How models are trained. `architecture` is taken instead of a row's own, unless it is empty.
+/// How models are trained. A non-empty `architecture` replaces that of the row.
 struct Recipe {
   DataOptions data;
   TrainOptions train;
@@ -33,27 +33,27 @@ struct Recipe {
   Init init = Init::scaled;
 };
 
-/// What a plan has to know about data.
+/// The properties of data that a plan needs.
 struct DataFacts {
-  int64_t samples = 0;  ///< to learn from: images, or windows of text
+  int64_t samples = 0;  ///< training samples: images, or windows of text
   int64_t evaluated = 0;
   int64_t channels = 1, classes = 0;
   std::vector<int64_t> image = {};
   int64_t vocabulary = 0;  ///< of text
 };
 
-/// The data of a recipe, known also where it was not fetched yet.
+/// The data of a recipe, described without reading it.
 struct KnownData {
   const char *data, *name;  ///< "images:data/imagenet", "ImageNet-1K"
   DataFacts facts;
-  const char* identity;  ///< stands for `data` in names of trainings; never changes
-  const char* fetch;     ///< commands that fetch it; empty: there are none
+  const char* identity;  ///< replaces `data` in names of trainings; never changes
+  const char* fetch;     ///< commands that fetch it; may be empty
 };
 
-/// Nothing for data that is no recipe's, or that the program makes itself.
+/// Nothing for data that no recipe uses and for built-in data.
 std::optional<KnownData> known_data(const std::string& data);
 
-/// The recipe of a budget; for Budget::paper, what `translution configs` writes.
+/// The recipe of a budget. That of Budget::paper is written by `translution configs`.
 Recipe recipe_for(Budget budget, Subject subject);
 
 }  // namespace translution::cli

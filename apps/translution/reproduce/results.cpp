@@ -31,7 +31,7 @@ std::optional<double> value_in(const Metrics& moment, const std::string& name) {
   return std::nullopt;
 }
 
-// Samples of a second, at a moment of training.
+// Samples per second.
 std::optional<double> speed_at(const Metrics& moment, const ModelOptions& model) {
   if (const auto samples = value_in(moment, "samples_per_s")) return samples;
   const auto tokens = value_in(moment, "tokens_per_s");
@@ -39,7 +39,7 @@ std::optional<double> speed_at(const Metrics& moment, const ModelOptions& model)
   return *tokens / static_cast<double>(model.length);
 }
 
-// The log tells the speed since the line before.
+// The log states the speed since the previous line.
 double seconds_in(const std::vector<Metrics>& log, const Training& training) {
   double seconds = 0;
   int64_t before = 0;
@@ -85,7 +85,7 @@ FigureResult figure_result(const Figure& figure, const Training& training,
   return result;
 }
 
-// --------------------------------------------------------------------------- what is known already
+// ------------------------------------------------------------------------------ known trainings
 
 const FigureResult* find_figure(const KnownRun& known, const Figure& figure) {
   for (const auto& other : known.figures)
@@ -101,7 +101,7 @@ FigureResult figure_result(const Figure& figure, const Training& training, const
   return result;
 }
 
-// The runs of a row with the figures of their last steps.
+// The finished runs of a row, with the figures of their last step.
 std::vector<KnownRun> finished_runs(const Results& results, const RowResult& row) {
   std::vector<KnownRun> finished;
   for (const auto& run : row.runs) {
@@ -124,7 +124,7 @@ bool has_all_figures(const KnownRun& known, const ReproducePlan& plan) {
 
 // ---------------------------------------------------------------------------------- the rows
 
-// Settings in which the rows of the table differ, besides model and method.
+// The options in which the rows of the table differ, besides model and method.
 std::string variant_of(const PaperTable& table, const ModelOptions& model) {
   std::string variant;
   for (const auto& [name, text] : model_texts(model)) {
@@ -151,7 +151,7 @@ RowResult describe_row(const ReproducePlan& plan, const PlanRow& row) {
   return result;
 }
 
-// Trained in another way it is another row, which has other runs.
+// Rows trained in different ways have different runs.
 bool same_row(const RowResult& a, const RowResult& b) {
   const auto same_run = [](const RunResult& x, const RunResult& y) { return x.name == y.name; };
   return a.number == b.number && a.seed == b.seed && a.figures.size() == b.figures.size() &&
@@ -163,7 +163,7 @@ bool same_step(const StepResult& a, const StepResult& b) {
          a.precision == b.precision;
 }
 
-// Puts the trainings that were further into a row that has begun them anew.
+// Keeps older trainings that have done more steps than those of `row`.
 void keep_further(const RowResult& older, RowResult& row) {
   for (size_t r = 0; r < row.runs.size(); ++r) {
     if (older.runs[r].step <= row.runs[r].step) continue;

@@ -12,38 +12,38 @@
 
 namespace translution::cli {
 
-/// What a training has come to.
+/// The state of a training.
 struct RunResult {
   std::string name;
-  int64_t step = 0, steps = 0;  ///< done and in all; equal: finished
-  int64_t seen = 0;             ///< images, or tokens
-  double seconds = 0;           ///< of training, without evaluation
-  std::string machine, commit;  ///< of the program that trained it last
+  int64_t step = 0, steps = 0;  ///< done, and planned; equal if finished
+  int64_t seen = 0;             ///< images or tokens
+  double seconds = 0;           ///< training time, without evaluation
+  std::string machine, commit;  ///< of the last call that trained it
   std::string precision = "float32";
   bool finished() const { return step == steps; }
 };
 
 struct FigureResult {
   std::string name;
-  std::optional<double> paper, ours;  ///< percent, or perplexity; absent: not reported, or not yet
-  int64_t step = 0;                   ///< at which ours was measured
-  std::string run;                    ///< the name of its training
-  std::string set, metric;            ///< where it stands in the training's log
+  std::optional<double> paper, ours;  ///< percent, or perplexity; absent: not known
+  int64_t step = 0;                   ///< at which `ours` was measured
+  std::string run;                    ///< name of its training
+  std::string set, metric;            ///< of its entry in the training's log
 };
 
-/// Which row of the paper's table it is; model and method are the paper's.
+/// A row of the paper's table, with the paper's model and method.
 struct RowName {
   size_t number = 0;
-  std::string model, method, variant;  ///< variant: what else the rows differ in
+  std::string model, method, variant;  ///< variant: other options that differ between rows
   uint64_t seed = 0;
 };
 
-/// A row with what was trained here; one for each seed and each way of training.
+/// A row as it was trained here: one for each seed and each way of training.
 struct RowResult : RowName {
   std::optional<std::string> paper_millions;
-  int64_t parameters = 0;  ///< of the model as it was trained
+  int64_t parameters = 0;  ///< of the trained model
   std::string budget, command;
-  std::vector<std::string> cuts;
+  std::vector<std::string> cuts;  ///< differences from the full recipe, see cuts.h
   std::vector<FigureResult> figures;
   std::vector<RunResult> runs;
 };
@@ -51,7 +51,7 @@ struct RowResult : RowName {
 /// One step of training at the paper's batch, for models that the paper could not train.
 struct StepResult : RowName {
   int64_t parameters = 0;
-  int64_t batch = 0, parts = 0;  ///< samples of the step, and in how many parts
+  int64_t batch = 0, parts = 0;  ///< samples per step, and the parts they are split into
   double seconds = 0, peak_bytes = 0, loss = 0;
   std::string data, command, machine, commit;
   std::string precision = "float32";
@@ -63,42 +63,42 @@ struct Results {
   std::vector<StepResult> steps = {};  ///< by number, seed, batch and precision
 };
 
-/// What is cut of this row and not of all rows, as "1 of 20 passes; lr 0.001 instead of 0.0005".
+/// The cuts that not all rows have: "1 of 20 passes; lr 0.001 instead of 0.0005".
 std::string special_cuts(const RowResult& row, const Results& results);
 
 RowName name_row(const PaperTable& table, const PlanRow& row);
 
-/// A finished training of results that are there already, with the figures that come from it.
+/// A finished training of existing results, with its figures.
 struct KnownRun {
-  std::string table;  ///< whose results have it
+  std::string table;  ///< of the results that contain it
   RunResult run;
   std::vector<FigureResult> figures;
 };
 
-/// By the names of their trainings.
+/// By training name.
 using KnownRuns = std::map<std::string, KnownRun>;
 
-/// The trainings of the plan that some of the results have finished, with every figure that the
-/// plan needs of them.
+/// The planned trainings that some results contain finished, with every figure that the plan
+/// needs.
 KnownRuns known_runs(const ReproducePlan& plan, const std::vector<Results>& all);
 
-/// What is known of the plan's trainings, or else what their logs below `runs` say. `command` makes
-/// a row's own command.
+/// Results of the plan's trainings: from `known`, otherwise from their logs below `runs`. `command`
+/// returns the command that repeats a row. Rows without a single step are left out.
 Results collect_results(const ReproducePlan& plan, const std::string& runs,
                         const std::function<std::string(const PlanRow&)>& command,
                         const KnownRuns& known = {});
 
-/// A value of a log as a figure: accuracies in percent.
+/// A logged value as a figure: accuracies in percent.
 double figure_value(const std::string& metric, double logged);
 
-/// `fresh` over `older`, whose other rows stay; so do the same rows where they were trained with
-/// other settings, and what has got further than in `fresh`.
+/// The rows of both. Where both contain the same training, that of `fresh` replaces that of `older`
+/// unless it has done fewer steps. Rows trained with other options are different rows.
 Results merge_results(const Results& older, const Results& fresh);
 
 nlohmann::ordered_json to_json(const Results& results);
-/// Refuses what is no results file, with its path.
+/// Throws with `path` if the text is not a results file.
 Results parse_results(const std::string& json, const std::string& path);
-/// All results of a directory, in the order of the names of their files.
+/// All results of a directory, sorted by file name.
 std::vector<Results> read_results(const std::string& directory);
 
 }  // namespace translution::cli

@@ -84,7 +84,7 @@ Json json_of(const RowResult& row) {
 
 // -------------------------------------------------------------------------------------- read
 
-// Results from before the choice do not say it.
+// Older results have no precision: they are float32.
 std::string precision_in(const nlohmann::json& json) { return json.value("precision", "float32"); }
 
 RunResult to_run(const nlohmann::json& json) {
@@ -152,7 +152,7 @@ Results parse_results(const std::string& text, const std::string& path) {
     return results;
   } catch (const std::exception& error) {
     throw std::runtime_error(
-        join(path, ": is no results file of `translution reproduce`: ", error.what()));
+        join(path, ": not a results file of `translution reproduce`: ", error.what()));
   }
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 std::string path_of(const std::string& directory) { return directory + "/run.json"; }
 
-// What Linux says about the processor.
+// As Linux names it.
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

@@ -4,14 +4,14 @@
 
 namespace translution::cli {
 
-/// Where and by what a run was trained; lies in its directory as run.json.
+/// Machine and program of a run; stored as run.json in its directory.
 struct RunRecord {
   std::string machine, commit;
-  std::string precision = "float32";  ///< of products; records from before the choice have none
+  std::string precision = "float32";  ///< of matrix products; older records have none
 };
 
 void write_run_record(const std::string& directory, const RunRecord& record);
-/// Empty texts where there is none.
+/// Empty texts if the run has no record.
 RunRecord read_run_record(const std::string& directory);
 
 /// "Intel(R) Xeon(R) Processor, 2 threads".
