@@ -40,7 +40,7 @@ constexpr double kValShare = 0.1;
 
 struct TextFlags {
   explicit TextFlags(Command command) {
-    command.argument("FILE", files, "plain text");
+    command.argument("FILE", files, "plain text file");
     out = command.option("--out", "DIR", "directory of the tokens, created if missing");
     command.require_one_of({out});
     tokenizer =

@@ -56,8 +56,7 @@ struct TrainFlags {
     out = command.option("--out", "RUN", "run directory, created if missing", "Run");
     resume = command.option(
         "--resume", "auto",
-        "continue from the newest complete checkpoint of --out, if there is one (start anew)",
-        "Run");
+        "continue from the newest complete checkpoint of --out, if there is one (off)", "Run");
     command.require_one_of({out});
   }
 

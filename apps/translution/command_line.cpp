@@ -36,8 +36,8 @@ std::vector<Requirement> requirements_of(const CLI::App& app) {
 // As in a call: "--out DIR", "--dry-run", "FILE".
 std::string call_text(const CLI::Option& option) {
   if (option.get_positional()) return option.get_name(/*positional=*/true);
-  const bool has_value = option.get_type_size() > 0;
-  return option.get_name() + (has_value ? " " + option.get_type_name() : "");
+  const std::string type = option.get_type_name();  // empty for a flag
+  return option.get_name() + (type.empty() ? "" : " ") + type;
 }
 
 std::string call_text(const Requirement& requirement, const char* separator) {

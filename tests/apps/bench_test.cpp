@@ -171,7 +171,7 @@ const WrongCall kWrongCalls[] = {
     {"bench --batch 4 op", "option --batch goes after the command"},
     {"bench op --grid 7y7", "--grid: expected sides such as 160, 7x7 or 4x7x7, got '7y7'"},
     {"bench op --threads 0", "--threads: expected 1 to 1024, got 0"},
-    {"bench step", "--model is missing; expected a name such as vit-a/12 or gpt-a-160"},
+    {"bench step", "--model NAME is missing; see translution bench step --help"},
 };
 
 TEST(BenchWrongCalls, GetOneLineAndCodeTwo) {

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// What the program says about a table of the paper, asked once.
+// The rows of `info --paper-table`, computed once.
 const json& paper_rows(const std::string& table) {
   static std::map<std::string, json> known;
   if (known.count(table) == 0) known[table] = json_of("info --paper-table " + table);
@@ -48,7 +48,7 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 
 class PaperTables : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(PaperTables, CountWhatTheDescriptionAddsUpTo) {
+TEST_P(PaperTables, HaveTheRowsAndCountsOfThePaper) {
   const auto table = paper_table(GetParam());
   const json& rows = paper_rows(GetParam());
   ASSERT_EQ(rows.size(), table.rows.size());
@@ -113,7 +113,7 @@ TEST(PaperTableText, MarksRowsThatDifferOrRanOutOfMemory) {
   EXPECT_THAT(text, HasSubstr("21 of 23 printed counts agree with ours; 4 rows have none.\n"));
 }
 
-TEST(PaperTableText, LinesUp) {
+TEST(PaperTableText, AlignsColumns) {
   const auto lines = lines_with(output_of("info --paper-table relative_dim"), "vit-a/56  ");
   ASSERT_EQ(lines.size(), 11u);
   for (const auto& line : lines) EXPECT_EQ(line.find('.', 60), lines.front().find('.', 60)) << line;
@@ -255,14 +255,81 @@ TEST(List, PrintsTheSameAsText) {
 
 TEST(Help, HasAnExampleForEveryCommand) {
   EXPECT_THAT(output_of("--help"), HasSubstr("Examples:\n  translution list\n"));
-  EXPECT_THAT(output_of("list --help"), HasSubstr("Example:\n  translution list --json\n"));
+  EXPECT_THAT(output_of("list --help"), HasSubstr("Examples:\n  translution list\n"));
   const std::string info = output_of("info -h");
   EXPECT_THAT(info, HasSubstr("Examples:\n  translution info --model vit-a/12"));
   EXPECT_THAT(info, HasSubstr("\nPosition:\n  --method NAME "));
 }
 
+TEST(Help, GroupsTheCommands) {
+  const std::string help = output_of("--help");
+  const auto lines = lines_with(help, "");
+  const auto commands_of = [&](const std::string& group) {
+    std::vector<std::string> names;
+    for (auto line = std::find(lines.begin(), lines.end(), group + ":"); line != lines.end();
+         ++line)
+      if (line->empty())
+        break;
+      else if (line->front() == ' ')
+        names.push_back(line->substr(2, line->find(' ', 2) - 2));
+    return names;
+  };
+  EXPECT_THAT(commands_of("Train and use models"),
+              ElementsAre("train", "eval", "predict", "generate", "report"));
+  EXPECT_THAT(commands_of("Study models and reproduce the paper"),
+              ElementsAre("list", "info", "bench", "reproduce", "results", "configs"));
+  EXPECT_THAT(commands_of("Tools"), ElementsAre("data", "convert", "completion", "manual"));
+}
+
+TEST(Help, ShowsRequiredArgumentsAndOptionsInTheUsage) {
+  const std::pair<const char*, const char*> usages[] = {
+      {"train", "--out RUN [OPTIONS]"},
+      {"eval", "RUN [OPTIONS]"},
+      {"predict", "RUN IMAGE... [OPTIONS]"},
+      {"list", "[OPTIONS]"},
+      {"info", "(--model NAME | --paper-table TABLE) [OPTIONS]"},
+      {"bench", "COMMAND [OPTIONS]"},
+      {"bench op", "[OPTIONS]"},
+      {"bench step", "--model NAME [OPTIONS]"},
+      {"bench generate", "--model NAME [OPTIONS]"},
+      {"reproduce", "TABLE (--out DIR | --dry-run) [OPTIONS]"},
+      {"results", "DIR FILE... [OPTIONS]"},
+      {"data text", "FILE... --out DIR [OPTIONS]"},
+      {"convert", "IN OUT (--from FORMAT | --to FORMAT) [OPTIONS]"},
+  };
+  for (const auto& [command, usage] : usages)
+    EXPECT_THAT(output_of(join(command, " --help")),
+                HasSubstr(join("\n\nUsage: translution ", command, " ", usage, "\n\n")));
+}
+
+TEST(Help, FitsIntoHundredColumns) {
+  for (const char* command : {"", "train", "reproduce", "bench op", "bench generate", "convert"})
+    for (const auto& line : lines_with(output_of(join(command, " --help")), ""))
+      EXPECT_LE(line.size(), 100u) << command << ": " << line;
+}
+
+TEST(Help, NamesTheDefaultsOfTheCommand) {
+  const auto default_in = [](const std::string& command, const std::string& option) {
+    const std::string help = output_of(command + " --help");
+    const size_t begin = help.find("\n  " + option + " ");
+    const auto text = help.substr(begin, help.find("\n  -", begin + 1) - begin);
+    return text.substr(text.rfind('('), text.rfind(')') + 1 - text.rfind('('));
+  };
+  EXPECT_EQ(default_in("train", "--batch"), "(256)");
+  EXPECT_EQ(default_in("eval", "--batch"), "(256)");
+  EXPECT_EQ(default_in("bench op", "--batch"), "(64)");
+  EXPECT_EQ(default_in("bench step", "--batch"), "(64)");
+  EXPECT_EQ(default_in("info", "--batch"), "(1)");
+  EXPECT_EQ(default_in("train", "--model"), "(vit-a/12)");
+  EXPECT_EQ(default_in("train", "--image-size"), "(the data's)");
+  EXPECT_EQ(default_in("info", "--image-size"), "(224x224)");
+  EXPECT_EQ(default_in("train", "--canvas"), "(84x84)");
+  EXPECT_EQ(default_in("eval", "--canvas"), "(the run's)");
+  EXPECT_EQ(default_in("reproduce", "--lr"), "(the budget's)");
+}
+
 TEST(Help, SaysInWhichDirectionTemperatureIsSafe) {
-  EXPECT_THAT(output_of("generate --help"), HasSubstr("lower is safer, higher more varied (1)"));
+  EXPECT_THAT(output_of("generate --help"), HasSubstr("lower is safer, higher more varied; 0:"));
 }
 
 TEST(Help, GoesToStandardErrorWithoutACommand) {
@@ -325,7 +392,11 @@ const WrongCall kWrongCalls[] = {
     {"bench op --foo", "unknown option --foo; see translution bench op --help"},
     {"list --jsn", "unknown option --jsn; did you mean --json?"},
     {"list --json=maybe", "--json takes no value"},
-    {"info", "--model is missing; expected a name such as vit-a/12 or gpt-a-160"},
+    {"info", "--model NAME or --paper-table TABLE is missing; see translution info --help"},
+    {"eval", "RUN is missing; see translution eval --help"},
+    {"eval --foo", "unknown option --foo; see translution eval --help"},
+    {"predict x", "IMAGE is missing; see translution predict --help"},
+    {"convert a b", "--from FORMAT or --to FORMAT is missing; see translution convert --help"},
     {"info vit-a/12", "unexpected argument 'vit-a/12'; see translution info --help"},
     {"info --metod rotary --model vit-a", "unknown option --metod; did you mean --method?"},
     {"info --metod=rotary", "unknown option --metod; did you mean --method?"},
@@ -373,7 +444,7 @@ TEST(WrongCalls, GetOneLineAndCodeTwo) {
   for (const auto& call : kWrongCalls) expect_refused(call);
 }
 
-// What bash offers behind these words; the last one is being typed.
+// The completions of bash for the last of these words.
 std::string completed(const std::string& words) {
   int code = 0;
   const auto offered = testing::output_of_command(
@@ -384,7 +455,7 @@ std::string completed(const std::string& words) {
   return offered;
 }
 
-TEST(Completion, KnowsCommandsOptionsAndValues) {
+TEST(Completion, OffersCommandsOptionsAndValues) {
   EXPECT_EQ(completed("translution ev"), "eval\n");
   EXPECT_EQ(completed("translution bench st"), "step\n");
   EXPECT_EQ(completed("translution train --eval-o"), "--eval-on\n");
@@ -393,6 +464,7 @@ TEST(Completion, KnowsCommandsOptionsAndValues) {
   EXPECT_EQ(completed("translution train --method alpha"), "alpha_translution\n");
   EXPECT_EQ(completed("translution train --batch 8 --schedule co"), "cosine constant\n");
   EXPECT_EQ(completed("translution train --model gpt-l"), "gpt-large\n");
+  EXPECT_EQ(completed("translution convert a b --from t"), "translution timm\n");
 }
 
 TEST(Completion, IsAScriptForZshToo) {
@@ -404,11 +476,17 @@ TEST(Completion, IsAScriptForZshToo) {
 TEST(Manual, HasAllOfTheHelp) {
   const auto page = output_of("manual");
   EXPECT_THAT(page, HasSubstr("\n.SH SYNOPSIS\ntranslution COMMAND [OPTIONS]\n"));
-  EXPECT_THAT(page, HasSubstr("\n.SS \"translution data text FILE... [OPTIONS]\"\n"
-                              "Tokens for a GPT from plain text\n.PP\n\\fIArguments:\\fR\n"
-                              ".TP\n\\fBFILE\\fR\n"));
-  // Its description stands in a line of its own, as the name is long.
-  EXPECT_THAT(page, HasSubstr("\n.TP\n\\fB\\-\\-sharing\\fR none|direction|logarithmic\nhow "));
+  EXPECT_THAT(page, HasSubstr("\n.PP\n\\fITools:\\fR\n.TP\n\\fBdata\\fR\nPrepare "));
+  EXPECT_THAT(page, HasSubstr("\n.SS \"translution data text FILE... \\-\\-out DIR [OPTIONS]\"\n"
+                              "Tokenize plain text for a GPT\n.PP\n\\fIArguments:\\fR\n"
+                              ".TP\n\\fBFILE\\fR\nplain text file\n"));
+  // After a long name, the help has the description in the next line.
+  EXPECT_THAT(
+      page, HasSubstr("\n.TP\n\\fB\\-\\-sharing\\fR none|direction|logarithmic\nweight sharing "));
+  // Descriptions are not wrapped.
+  EXPECT_THAT(page,
+              HasSubstr("\ncontinue from the newest complete checkpoint of \\-\\-out, if there "
+                        "is one (off)\n"));
   EXPECT_THAT(page, HasSubstr("\n  translution manual | man \\-l \\-\n.fi\n"));
 }
 

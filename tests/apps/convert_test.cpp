@@ -132,7 +132,8 @@ TEST(Convert, Gpt2WritesTextOnceATokenizerIsNamed) {
   EXPECT_GE(text.size(), 20u);
   const auto outcome = run("generate " + ours);
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("knows no data; name some with its tokenizer: --data"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("does not name its data; name data with its tokenizer: --data"));
 }
 
 TEST(Convert, CallsThatMakeNoSenseAreRefused) {
@@ -145,7 +146,8 @@ TEST(Convert, CallsThatMakeNoSenseAreRefused) {
     EXPECT_FALSE(std::filesystem::exists(out)) << flags;
     return outcome.err;
   };
-  EXPECT_THAT(said("", 2), HasSubstr("--from and --to are both translution"));
+  EXPECT_THAT(said("", 2), HasSubstr("--from FORMAT or --to FORMAT is missing; see translution "));
+  EXPECT_THAT(said("--from translution", 2), HasSubstr("--from and --to are both translution"));
   EXPECT_THAT(said("--from author", 2),
               HasSubstr("unknown from 'author'; did you mean 'authors'?"));
   EXPECT_THAT(said("--to timm", 2), HasSubstr("--to: expected translution or authors, got timm"));

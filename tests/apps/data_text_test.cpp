@@ -79,9 +79,9 @@ TEST_F(DataText, FailsWithOneLineOnWhatCannotBeReadOrWritten) {
   const auto text = write("a.txt", "a\nb\n");
   expect_failure("data text nowhere" + out, "nowhere: cannot be opened: No such file or directory");
   expect_failure("data text " + text + out + "--bpe nowhere",
-                 "nowhere/encoder.json: not found; scripts/fetch-gpt2-bpe nowhere gets it");
+                 "nowhere/encoder.json: not found; fetch it with scripts/fetch-gpt2-bpe nowhere");
   expect_failure("data text " + text + " --out " + text + "/out",
-                 text + "/out: cannot be made: Not a directory");
+                 text + "/out: cannot be created: Not a directory");
   EXPECT_FALSE(std::filesystem::exists(directory + "/out"));
 }
 
@@ -93,17 +93,17 @@ TEST_F(DataText, RefusesTextsThatCannotBeSplit) {
   }
 }
 
-TEST(DataHelp, HasExamplesAndTheFilesInItsUsage) {
+TEST(DataHelp, HasExamplesAndTheRequiredOptionInItsUsage) {
   EXPECT_THAT(output_of("data --help"), HasSubstr("Examples:\n  translution data text"));
   const std::string help = output_of("data text --help");
-  EXPECT_THAT(help, HasSubstr("Usage: translution data text FILE... [OPTIONS]\n"));
+  EXPECT_THAT(help, HasSubstr("Usage: translution data text FILE... --out DIR [OPTIONS]\n"));
   EXPECT_THAT(help, HasSubstr("scripts/fetch-gpt2-bpe gpt2\n"));
 }
 
 const WrongCall kWrongCalls[] = {
     {"data txt", "unknown command 'txt'; did you mean 'text'?"},
-    {"data text --out x", "FILE is missing; expected one or more files of plain text"},
-    {"data text a", "--out is missing; expected a directory for the tokens"},
+    {"data text --out x", "FILE is missing; see translution data text --help"},
+    {"data text a", "--out DIR is missing; see translution data text --help"},
     {"data text a --oot x", "unknown option --oot; did you mean --out?"},
     {"data text a --out x --out y", "--out is given more than once"},
     {"data text a --out x --tokenizer gpt", "unknown tokenizer 'gpt'; did you mean 'gpt2'?"},

@@ -80,7 +80,7 @@ TEST_F(ImageRun, TellsDarkFromLight) {
 TEST_F(ImageRun, LimitsTakeBothClasses) {
   const auto outcome = train("--steps 30 --augment none --train-limit 6" + kQuickly);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr(": 6 samples to learn from (augment none), 12 in val"));
+  EXPECT_THAT(outcome.out, HasSubstr(": 6 training samples (augment none), 12 in val"));
   const auto evaluated = [this](const std::string& limit) {
     const auto json = nlohmann::json::parse(run("eval " + run_path() + " --json " + limit).out);
     const auto results = json.at("results").at("val");
@@ -285,7 +285,7 @@ TEST_F(ImageRun, StopsAtTheShareThatIsSetAndGoesOnWithAnother) {
     const auto stopped = train("--steps 4 --resume auto" + share);
     EXPECT_EQ(stopped.code, 1) << share;
     EXPECT_THAT(stopped.err,
-                HasSubstr("1 of 12 images (8.33333 %) are broken, allowed are 0 (repair "
+                HasSubstr("1 of 12 images (8.33333 %) are broken, expected at most 0 (repair "
                           "or remove them, or raise --max-broken); the first: " +
                           broken));
   }
@@ -295,7 +295,7 @@ TEST_F(ImageRun, StopsAtTheShareThatIsSetAndGoesOnWithAnother) {
 
   const auto resumed = train("--steps 4 --resume auto --max-broken 0.1");
   EXPECT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_THAT(resumed.err, HasSubstr("going on after step 2"));
+  EXPECT_THAT(resumed.err, HasSubstr("resumed after step 2"));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST_F(Memory, IsNotTakenForAModelThatTheTensorsAreNotOf) {
               HasSubstr("expected [8192] for vit-4096x8192x64x8192"));
 }
 
-TEST_F(Memory, ThatCannotBeHadIsOneLine) {
+TEST_F(Memory, AFailedAllocationIsReportedInOneLine) {
   const std::string file = path("sparse.txt");
   std::ofstream(file).close();
   fs::resize_file(file, int64_t{4000} << 20);
@@ -79,8 +79,9 @@ TEST_F(Memory, ThatCannotBeHadIsOneLine) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(
       outcome.err,
-      MatchesRegex("translution: out of memory: an allocation failed, and there are "
-                   "[0-9.]+ GiB in all; lower --batch, or choose a smaller model or input\n"));
+      MatchesRegex(
+          "translution: out of memory: an allocation failed; "
+          "[0-9.]+ GiB are usable in all; lower --batch, or choose a smaller model or input\n"));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ TEST_F(Resume, SignalsSaveAndSayHowToGoOn) {
     const auto outcome = program.wait();
     EXPECT_EQ(outcome.code, 128 + signal);
     EXPECT_THAT(outcome.err, HasSubstr("translution: stopped after step "));
-    EXPECT_THAT(outcome.err, HasSubstr("; the checkpoint is saved: go on with --resume auto\n"));
+    EXPECT_THAT(outcome.err, HasSubstr("; a checkpoint is saved, continue with --resume auto\n"));
     const auto steps = list_steps(path("stopped") + "/checkpoints");
     EXPECT_THAT(outcome.err, HasSubstr("step " + std::to_string(steps.front()) + ";"));
     EXPECT_TRUE(goes_on("stopped"));
@@ -200,7 +200,7 @@ TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
   const auto outcome = run(resume("damaged"));
   EXPECT_EQ(outcome.code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("step-00000012/model.safetensors"));
-  EXPECT_THAT(outcome.err, HasSubstr("going on after step 10\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("resumed after step 10\n"));
   expect_undisturbed(path("damaged"));
 }
 

@@ -139,7 +139,7 @@ TEST_F(Train, StopsWhereTheLossIsNoNumber) {
 }
 
 const WrongCall kWrongCalls[] = {
-    {"train", "--out is missing; expected a directory for the run"},
+    {"train", "--out RUN is missing; see translution train --help"},
     {"train --out x --resume yes", "--resume: expected auto, got 'yes'"},
     {"train --out x --model vit-a --train-on fresh",
      "unknown train-on 'fresh'; expected one of static, dynamic"},

@@ -141,7 +141,7 @@ class Names:
                                   text=True).stdout
         manual = output("manual").replace("\\-", "-")
         self.options = set(re.findall(r"--[a-z0-9][a-z0-9-]*", manual))
-        commands = output("--help").split("Commands:\n", 1)[1].split("\n\n", 1)[0]
+        commands = output("--help").split("\n\nOptions:\n", 1)[0]
         self.verbs = re.findall(r"^  (\w+)", commands, re.M)
         self.targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
 

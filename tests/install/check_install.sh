@@ -50,7 +50,7 @@ for path in $loaded; do
   [[ $(realpath "$path") == "$stage"/* ]] || fail "the program loads $path"
 done
 manual=$(zcat "$stage/share/man/man1/translution.1.gz")
-for command in $("$stage/bin/translution" --help | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'); do
+for command in $("$stage/bin/translution" --help | awk '/^Options:/ { exit } /^  [a-z]/ { print $1 }'); do
   expect "^\\.SS \"translution $command" "$manual"
 done
 bash -n "$stage/share/bash-completion/completions/translution"

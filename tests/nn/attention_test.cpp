@@ -44,7 +44,7 @@ NamedShapes shapes_of(torch::nn::Module& module) {
 
 NamedShapes shapes_of(const Position& position) { return shapes_of(*build_layer(tiny(position))); }
 
-// The parameters named, and the output projection that every layer has.
+// Adds the output projection that every layer has.
 NamedShapes with_output(NamedShapes shapes) {
   shapes.push_back({"out.weight", {6, 12}});
   shapes.push_back({"out.bias", {6}});
@@ -65,7 +65,7 @@ NamedShapes shared_and(const NamedShapes& more) {
   return with_output(shapes);
 }
 
-TEST(AttentionParameters, OfEveryMethodAreAsDocumented) {
+TEST(AttentionParameters, OfEveryMethodHaveTheDocumentedShapes) {
   for (const Method plain : {Method::self_attention_no_pos, Method::self_attention, Method::rotary})
     EXPECT_EQ(shapes_of(of(plain)), shared_and({}));
   EXPECT_EQ(shapes_of(of(Method::relative_key)), shared_and({{"key_vectors", {18, 12}}}));
@@ -96,7 +96,7 @@ TEST(AttentionParameters, OfARoleThatIsNotRelativeHaveNoSlots) {
                                              {"value_up", {24, 12}}}));
 }
 
-TEST(AttentionParameters, OfAlphaAloneLackTheSharedOnes) {
+TEST(AttentionParameters, OfAlphaWithoutSharedQkvHaveNoSharedMatrices) {
   auto position = of(Method::alpha_translution);
   position.shared_qkv = false;
   position.relative_dim = 2;
@@ -108,7 +108,8 @@ TEST(AttentionParameters, OfAlphaAloneLackTheSharedOnes) {
                                               {"value_up", {6, 12}}}));
 }
 
-// C^1 = 2 and C^2 = 5 channels for each of 3 heads; what has no table goes to C^2 at once.
+// C^1 = 2 and C^2 = 5 channels for each of 3 heads; a role without a table projects to C^2
+// directly.
 TEST(AttentionParameters, OfAlphaWithTwoWidthsAreAsInThePaper) {
   auto position = of(Method::alpha_translution);
   position.relative_dim = 2;
@@ -132,19 +133,19 @@ TEST(AttentionParameters, OfAlphaWithTwoWidthsAreAsInThePaper) {
                                               {"value_up", {15, 12}}}));
 }
 
-TEST(AttentionParameters, AreToldWithoutBeingAllocated) {
+TEST(AttentionParameters, AreListedWithoutBeingAllocated) {
   for (const auto& [name, position] : every_position()) {
-    NamedShapes told;
+    NamedShapes listed;
     for (const auto& spec : attention_parameters(tiny(position)))
-      told.emplace_back(spec.name, spec.shape);
-    EXPECT_EQ(with_output(told), shapes_of(position)) << name;
+      listed.emplace_back(spec.name, spec.shape);
+    EXPECT_EQ(with_output(listed), shapes_of(position)) << name;
   }
 }
 
-// --- how weights start
+// --- initialisation
 
-// The largest magnitude lies within the bound, and close to it.
-void expect_fills(const at::Tensor& weight, double bound, const std::string& name) {
+// The largest magnitude is within the bound and close to it.
+void expect_bound(const at::Tensor& weight, double bound, const std::string& name) {
   const double largest = weight.abs().max().item<double>();
   EXPECT_LE(largest, bound * (1 + 1e-6)) << name;
   EXPECT_GE(largest, bound * 0.9) << name;
@@ -153,7 +154,7 @@ void expect_fills(const at::Tensor& weight, double bound, const std::string& nam
 TEST(Init, ScaledBoundsEveryMatrixByItsInputs) {
   const auto layer = build_layer(tiny(of(Method::alpha_translution)));
   for (const auto& spec : attention_parameters(layer->options))
-    expect_fills(layer->named_parameters()[spec.name], 1 / std::sqrt(spec.shape.end()[-2]),
+    expect_bound(layer->named_parameters()[spec.name], 1 / std::sqrt(spec.shape.end()[-2]),
                  spec.name);
 }
 
@@ -161,12 +162,12 @@ TEST(Init, AuthorsBoundsTablesByInputsTimesOutputs) {
   const auto layer = build_layer(tiny(of(Method::alpha_translution)).init(Init::authors));
   for (const auto& spec : attention_parameters(layer->options)) {
     const double in = spec.shape.end()[-2], out = spec.shape.end()[-1];
-    expect_fills(layer->named_parameters()[spec.name],
+    expect_bound(layer->named_parameters()[spec.name],
                  1 / std::sqrt(spec.shape.size() == 3 ? in * out : in), spec.name);
   }
 }
 
-TEST(Init, VectorsPerOffsetStartSmall) {
+TEST(Init, VectorsPerOffsetAreSmall) {
   for (const char* name : {"key_vectors", "value_vectors", "bias"}) {
     const auto method = name[0] == 'k'   ? Method::relative_key
                         : name[0] == 'v' ? Method::relative_value
@@ -176,7 +177,7 @@ TEST(Init, VectorsPerOffsetStartSmall) {
   }
 }
 
-TEST(Init, TheGateStartsOpenAndThePositionalAttentionLocal) {
+TEST(Init, TheGateIsOpenAndThePositionalAttentionLocal) {
   const auto parameters = build_layer(tiny(of(Method::gated_position)))->named_parameters();
   EXPECT_TRUE(parameters["gate"].eq(1).all().item<bool>());
   EXPECT_TRUE(parameters["position_weight"][0].eq(-1).all().item<bool>());
@@ -184,17 +185,17 @@ TEST(Init, TheGateStartsOpenAndThePositionalAttentionLocal) {
 
 // --- forward
 
-TEST(AttentionForward, OfSomeRowsAreThoseRowsOfTheWhole) {
+TEST(AttentionForward, OfSomeRowsGivesThoseRowsOfTheFullResult) {
   const auto rows = torch::tensor({3, 0, 5, 3}, torch::kLong);
   for (const auto& [name, position] : every_position()) {
     for (const auto& options : {tiny(position), tiny_text(position)}) {
       auto layer = build_layer(options);
       const auto x = random_input(7);
-      const auto [whole, map] = layer->forward_with_map(x);
+      const auto [full, map] = layer->forward_with_map(x);
       const auto [some, map_of_some] = layer->forward_with_map(x, rows);
-      EXPECT_EQ(whole.sizes(), x.sizes()) << name;
+      EXPECT_EQ(full.sizes(), x.sizes()) << name;
       EXPECT_EQ(map.sizes(), (Shape{2, 3, 7, 7})) << name;
-      EXPECT_TRUE(agree(some, whole.index_select(1, rows))) << name;
+      EXPECT_TRUE(agree(some, full.index_select(1, rows))) << name;
       EXPECT_TRUE(agree(map_of_some, map.index_select(2, rows))) << name;
       EXPECT_TRUE(agree(layer->forward(x, rows), some)) << name;
     }
@@ -214,7 +215,7 @@ TEST(AttentionForward, OfACausalLayerDoesNotSeeLaterTokens) {
   }
 }
 
-TEST(AttentionForward, AndGradientsAreTheSameBitsForAnyWorkspace) {
+TEST(AttentionForward, AndGradientsHaveTheSameBitsForAnyWorkspace) {
   std::vector<std::vector<at::Tensor>> results;
   for (const int64_t workspace : {int64_t{0}, int64_t{1} << 30}) {
     torch::manual_seed(kSeed);
@@ -237,7 +238,7 @@ TEST(AttentionForward, TakesAnEmptyBatch) {
   }
 }
 
-TEST(AttentionForward, OfTheNamedLayersIsThatOfTheirMethods) {
+TEST(AttentionForward, OfNamedLayersEqualsThatOfTheirMethods) {
   const auto x = random_input(7);
   torch::manual_seed(kSeed);
   Translution full(tiny());
@@ -261,7 +262,7 @@ TEST(AttentionMap, OfAGateIsTheMixtureOfContentAndPosition) {
     return x.matmul(p[role]).view({2, 7, 3, 4}).transpose(1, 2);  // [B,H,N,D]
   };
   const auto content = heads("query").matmul(heads("key").transpose(-1, -2)).div(2).softmax(-1);
-  // Features of an offset: squared length, coordinates, then one for each direction of the class.
+  // Features of an offset: squared length, coordinates, then one per slot of the class token.
   auto features = torch::zeros({7, 7, 6}, torch::kDouble);
   for (int64_t i = 0; i < 7; ++i) {
     for (int64_t j = 0; j < 7; ++j) {
@@ -279,7 +280,7 @@ TEST(AttentionMap, OfAGateIsTheMixtureOfContentAndPosition) {
   EXPECT_TRUE(agree(layer->forward_with_map(x).second, (1 - gate) * content + gate * positional));
 }
 
-TEST(AttentionMap, OfAConvolutionIsOneInTheWindow) {
+TEST(AttentionMap, OfAConvolutionIsOneInsideTheWindow) {
   const auto map =
       build_layer(tiny_text(of(Method::convolution)))->forward_with_map(random_input(7));
   const auto ones = torch::ones({7, 7}, torch::kDouble);
@@ -296,7 +297,7 @@ std::shared_ptr<const OffsetTable> as_relation(const OffsetTable& table) {
       OffsetTable::from_relation(slots, table.num_tokens(), table.num_slots(), table.mirror()));
 }
 
-TEST(AttentionRelation, ThatEqualsAGridComputesTheSame) {
+TEST(AttentionRelation, EqualToAGridComputesTheSame) {
   for (const auto& [name, position] : every_position()) {
     if (!position.uses_offsets() || position.rotates() || position.method == Method::gated_position)
       continue;
@@ -309,7 +310,7 @@ TEST(AttentionRelation, ThatEqualsAGridComputesTheSame) {
   }
 }
 
-TEST(AttentionRelation, LeavesOutLaterTokensWhereTheLayerIsCausal) {
+TEST(AttentionRelation, LeavesOutLaterTokensInACausalLayer) {
   const auto all = std::make_shared<const OffsetTable>(
       OffsetTable::from_relation(std::vector<int64_t>(25, 0), 5, 1));
   for (const Method method : {Method::translution, Method::convolution}) {
@@ -327,17 +328,17 @@ TEST(AttentionDropout, ChangesTheOutputInTrainingButNotTheMap) {
     auto layer = build_layer(tiny(position).dropout(0.5));
     const auto x = random_input(7);
     layer->eval();
-    const auto [calm, map] = layer->forward_with_map(x);
-    EXPECT_TRUE(same_bits(layer(x), calm)) << name;
+    const auto [expected, map] = layer->forward_with_map(x);
+    EXPECT_TRUE(same_bits(layer(x), expected)) << name;
     layer->train();
     torch::manual_seed(kSeed);
-    const auto [shaken, same_map] = layer->forward_with_map(x);
-    EXPECT_EQ(agree(shaken, calm), position.method == Method::convolution) << name;
+    const auto [dropped, same_map] = layer->forward_with_map(x);
+    EXPECT_EQ(agree(dropped, expected), position.method == Method::convolution) << name;
     EXPECT_TRUE(agree(map, same_map)) << name;
   }
 }
 
-TEST(AttentionClone, ComputesTheSameFromWeightsOfItsOwn) {
+TEST(AttentionClone, ComputesTheSameWithItsOwnWeights) {
   for (const auto& [name, position] : every_position()) {
     auto layer = build_layer(tiny(position));
     const auto x = random_input(7);
@@ -359,19 +360,19 @@ void copy_weights(const Attention& from, Attention& to) {
 }
 
 TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
-  auto free = build_layer(
+  auto unbound = build_layer(
       AttentionOptions(6).heads(3).dim_head(4).position(of(Method::self_attention_no_pos)));
   for (const int64_t tokens : {1, 7, 12}) {
     auto bound = build_layer(AttentionOptions(6).heads(3).dim_head(4).grid({tokens}).position(
         of(Method::self_attention_no_pos)));
-    copy_weights(free, bound);
+    copy_weights(unbound, bound);
     const auto x = random_input(tokens);
-    EXPECT_TRUE(at::equal(free->forward(x), bound->forward(x)));
+    EXPECT_TRUE(at::equal(unbound->forward(x), bound->forward(x)));
   }
 }
 
-// A bias is a weight of a channel that is always one.
-TEST(AttentionWithBias, IsTheOneWithAConstantChannel) {
+// A bias equals the weight of a constant input channel of ones.
+TEST(AttentionWithBias, EqualsALayerWithAConstantChannel) {
   for (const auto method : {Method::self_attention, Method::rotary, Method::relative_key}) {
     const auto options = tiny(of(method)).dim_head(8);
     auto biased = build_layer(AttentionOptions(options).qkv_bias(true));

@@ -10,7 +10,7 @@ namespace {
 using Cases = std::vector<LayerCase>;
 using Edit = std::function<void(LayerCase&)>;
 
-// Tokens, batch and widths; the widths are no multiples of a vector.
+// Tokens, batch and widths; the widths are not multiples of a vector.
 struct Layout {
   std::string name;
   std::vector<int64_t> grid;
@@ -28,7 +28,7 @@ Layout with_batch(Layout layout, const std::string& name, int64_t batch) {
   return layout;
 }
 
-// From 64 channels on, what is encoded may be kept for backward.
+// Encodings of 64 channels or more may be saved for backward.
 Layout wide(Layout layout, int64_t dim_head = 22) {
   layout.dim = layout.heads * dim_head, layout.dim_head = dim_head;
   layout.relative_dim = 23;
@@ -67,11 +67,11 @@ void add(Cases& cases, const Layout& layout, const std::vector<NamedPosition>& p
 }
 
 std::vector<NamedPosition> only(const std::vector<NamedPosition>& positions,
-                                const std::function<bool(const Position&)>& expected) {
-  std::vector<NamedPosition> some;
+                                const std::function<bool(const Position&)>& accept) {
+  std::vector<NamedPosition> selected;
   for (const auto& named : positions)
-    if (expected(named.position)) some.push_back(named);
-  return some;
+    if (accept(named.position)) selected.push_back(named);
+  return selected;
 }
 
 // Attention with a matrix per slot.
@@ -84,7 +84,7 @@ std::vector<NamedPosition> positions_with_matrices() {
   return only(every_position(), has_matrices);
 }
 
-// Few slots in which tokens meet many others.
+// Few slots with many pairs each.
 std::vector<NamedPosition> positions_with_few_slots() {
   auto positions =
       only(positions_with_matrices(), [](const Position& p) { return p.sharing != Sharing::none; });
@@ -92,8 +92,8 @@ std::vector<NamedPosition> positions_with_few_slots() {
   return positions;
 }
 
-// Twelve tokens and three slots. Token 4 gathers from none, and every seventh other pair is left
-// out.
+// Twelve tokens and three slots. Token 4 attends to no token, and about every seventh other pair is
+// left out.
 std::shared_ptr<const OffsetTable> relation() {
   constexpr int64_t kTokens = 12;
   std::vector<int64_t> slots;
@@ -158,7 +158,7 @@ void add_choices(Cases& cases) {
       [](LayerCase& c) { c.gradients = Gradients::of_weights; });
 }
 
-// Narrow rows with the samples last; 128 samples are cut into two parts.
+// Narrow rows with the batch as the innermost dimension; a batch of 128 is split into two parts.
 void add_batch_last(Cases& cases) {
   add(cases, with_batch(kImage, "image of 17", 17), positions_with_matrices());
   add(cases, with_batch(kText, "text of 31", 31), positions_with_matrices(), kFloats);
@@ -175,7 +175,7 @@ void add_batch_last(Cases& cases) {
   add(cases, small, every_method(), {at::kDouble});
 }
 
-// Slots of many pairs in one chunk.
+// Slots with many pairs in one chunk.
 void add_dense(Cases& cases) {
   const Layout image{"dense image", {4, 5}, true};
   add(cases, image, positions_with_few_slots());
@@ -199,8 +199,8 @@ void add_wide(Cases& cases) {
 
 }  // namespace
 
-bool LayerCase::can_keep_encodings() const {
-  constexpr int64_t kWide = 64;  // encodings of fewer channels are always made again
+bool LayerCase::can_save_encodings() const {
+  constexpr int64_t kWide = 64;  // encodings of fewer channels are always recomputed
   const Position& position = options.position();
   const bool alpha = position.method == Method::alpha_translution;
   if (!has_matrices(position) || !(position.roles.q || position.roles.k)) return false;

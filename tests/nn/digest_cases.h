@@ -16,15 +16,15 @@ struct LayerCase {
   AttentionOptions options;
   int64_t batch, tokens;
   at::ScalarType type;
-  std::vector<int64_t> rows;  ///< of the queries; empty: all
+  std::vector<int64_t> rows;  ///< query rows; empty: all
   Gradients gradients = Gradients::all;
-  bool strided = false;  ///< x is no contiguous tensor
+  bool strided = false;  ///< x is not contiguous
 
-  /// Are there encoded queries or keys, wide enough to be kept for backward?
-  bool can_keep_encodings() const;
+  /// True if queries or keys are encoded and wide enough to be saved for backward.
+  bool can_save_encodings() const;
 };
 
-/// Every method with its choices, on every path from the layer to the kernels.
+/// Every method with its options, on every path from the layer to the kernels.
 std::vector<LayerCase> every_case();
 
 /// The same in precision bf16, with fewer layouts.

@@ -1,6 +1,6 @@
-// Layers give the same bits on every call, on any number of threads, and whether encodings are kept
-// for backward or made again; so does a text that grows token by token. And the kernels agree with
-// the portable implementation.
+// Layers give the same bits on every call, on any number of threads, and whether encodings are
+// saved for backward or recomputed. So does a text that grows token by token. The kernels agree
+// with the portable implementation.
 //
 // To compare two versions of the code bit by bit, run both with TRANSLUTION_DIGEST_FILE=path, once
 // for each TRANSLUTION_ISA, and diff the files: they have a line "case<TAB>quantity<TAB>digest" for
@@ -29,16 +29,16 @@ namespace translution::testing {
 namespace {
 
 constexpr uint64_t kDropoutSeed = 7;
-constexpr int64_t kKeepAll = int64_t{1} << 40, kKeepNothing = 0;  // workspaces
+constexpr int64_t kSaveAll = int64_t{1} << 40, kSaveNothing = 0;  // workspaces
 
 using ::testing::IsEmpty;
 using Results = std::map<std::string, at::Tensor>;
 using Digests = std::map<std::string, std::string>;
 
-// Runs a case as often as expected.
+// A layer with the weights and the input of a case.
 class Subject {
  public:
-  explicit Subject(const LayerCase& c, int64_t workspace = kKeepAll)
+  explicit Subject(const LayerCase& c, int64_t workspace = kSaveAll)
       : layer_(AttentionOptions(c.options).init(Init::none).workspace(workspace)), x_(input_of(c)) {
     layer_->to(c.type);
     fill_parameters(*layer_);
@@ -94,7 +94,7 @@ Digests digests_of(const Results& results) {
   return digests;
 }
 
-// The quantities whose digests are not those expected.
+// The quantities whose digests differ from the expected ones.
 std::vector<std::string> differing(const Digests& digests, const Digests& expected) {
   std::vector<std::string> quantities;
   for (const auto& [quantity, digest] : expected)
@@ -102,17 +102,17 @@ std::vector<std::string> differing(const Digests& digests, const Digests& expect
   return quantities;
 }
 
-// Does this run take the portable implementation everywhere?
+// True if the portable implementation is used everywhere.
 bool runs_portable() { return !runtime().fused(); }
 
-// What the portable implementation computes.
+// The results of the portable implementation.
 Results portable_results(Subject& subject) {
   const PortableOnly portable;
   return subject.run();
 }
 
-// In the order of `cases`. The outer loop is over thread counts, since a team of another size takes
-// long to start.
+// In the order of `cases`. The caller's outer loop is over thread counts, because a change of the
+// number of threads is slow.
 std::vector<Digests> digests_of(const std::vector<LayerCase>& cases, int threads) {
   const ThreadCount count(threads);
   std::vector<Digests> digests;
@@ -131,16 +131,16 @@ void expect_same_on_any_number_of_threads(const std::vector<LayerCase>& cases) {
 }
 
 TEST(LayerBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (runs_portable()) GTEST_SKIP() << "not guaranteed by LibTorch's matrix products";
   expect_same_on_any_number_of_threads(every_case());
 }
 
 TEST(LayerBits, InBf16AreTheSameOnEveryCallAndAnyNumberOfThreads) {
-  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "not guaranteed by LibTorch's matrix products";
   expect_same_on_any_number_of_threads(every_bf16_case());
 }
 
-// The results, and how many FLOPs they took.
+// The digests of the results, and the FLOPs of their products.
 std::pair<Digests, int64_t> run_with_workspace(const LayerCase& c, int64_t workspace) {
   Subject subject(c, workspace);
   const int64_t before = runtime().product_flops();
@@ -148,39 +148,40 @@ std::pair<Digests, int64_t> run_with_workspace(const LayerCase& c, int64_t works
   return {std::move(digests), runtime().product_flops() - before};
 }
 
-TEST(LayerBits, AreTheSameWhetherEncodingsAreKeptOrMadeAgain) {
-  if (runs_portable()) GTEST_SKIP() << "the portable implementation keeps no encodings";
+TEST(LayerBits, AreTheSameWhetherEncodingsAreSavedOrRecomputed) {
+  if (runs_portable()) GTEST_SKIP() << "the portable implementation saves no encodings";
   for (const auto& c : every_case()) {
-    if (!c.can_keep_encodings()) continue;
+    if (!c.can_save_encodings()) continue;
     SCOPED_TRACE(c.name);
-    const auto [kept, fewer_flops] = run_with_workspace(c, kKeepAll);
-    const auto [made_again, more_flops] = run_with_workspace(c, kKeepNothing);
-    EXPECT_THAT(differing(kept, made_again), IsEmpty());
+    const auto [saved, fewer_flops] = run_with_workspace(c, kSaveAll);
+    const auto [recomputed, more_flops] = run_with_workspace(c, kSaveNothing);
+    EXPECT_THAT(differing(saved, recomputed), IsEmpty());
     EXPECT_LT(fewer_flops, more_flops);
   }
 }
 
-// Encodings are rounded whether they are kept or not.
+// Encodings are rounded whether they are saved or recomputed.
 TEST(LayerBits, InBf16AreTheSameWithAnyWorkspace) {
   for (const auto& c : every_bf16_case()) {
-    if (!c.can_keep_encodings()) continue;
+    if (!c.can_save_encodings()) continue;
     SCOPED_TRACE(c.name);
-    const auto kept = digests_of(Subject(c, kKeepAll).run());
-    for (const int64_t workspace : {kKeepNothing, runtime().workspace()})
-      EXPECT_THAT(differing(digests_of(Subject(c, workspace).run()), kept), IsEmpty()) << workspace;
+    const auto saved = digests_of(Subject(c, kSaveAll).run());
+    for (const int64_t workspace : {kSaveNothing, runtime().workspace()})
+      EXPECT_THAT(differing(digests_of(Subject(c, workspace).run()), saved), IsEmpty())
+          << workspace;
   }
 }
 
-// The largest difference, relative to the largest number. A gradient may be zero but for rounding,
-// as that of a bias on keys is: the softmax does not see it.
+// The largest difference, relative to the largest number. A gradient may be zero up to rounding,
+// such as that of a bias on keys, which cancels in the softmax.
 double error(const at::Tensor& a, const at::Tensor& b) {
-  constexpr double kSmallest = 0.1;
-  return (a - b).abs().max().item<double>() / std::max(b.abs().max().item<double>(), kSmallest);
+  constexpr double kMinScale = 0.1;
+  return (a - b).abs().max().item<double>() / std::max(b.abs().max().item<double>(), kMinScale);
 }
 
-// Largest errors measured, over all instruction sets: 1.2e-14 in double and 7e-6 in float, both of
+// Largest measured errors over all instruction sets: 1.2e-14 in double and 7e-6 in float, both for
 // the gradient of a bias on keys.
-TEST(LayerNumbers, OfKernelsAgreeWithThePortableImplementationToRounding) {
+TEST(LayerNumbers, OfFusedKernelsAgreeWithThePortableImplementationToRounding) {
   for (const auto& c : every_case()) {
     SCOPED_TRACE(c.name);
     Subject subject(c);
@@ -191,20 +192,20 @@ TEST(LayerNumbers, OfKernelsAgreeWithThePortableImplementationToRounding) {
   }
 }
 
-// A sum in another order may round an operand of the next product to another neighbour, 1/256 away.
-TEST(LayerNumbers, OfKernelsInBf16AgreeWithThePortableImplementationToRounding) {
+// A sum in another order may round an operand of the next product differently, by 1/256 of it.
+TEST(LayerNumbers, OfFusedKernelsInBf16AgreeWithThePortableImplementationToRounding) {
   for (const auto& c : every_bf16_case()) {
     SCOPED_TRACE(c.name);
     Subject subject(c);
     const auto results = subject.run();
     for (const auto& [quantity, expected] : portable_results(subject))
-      // The gradient of a key's bias is 0 but for rounding, of which each has its own.
+      // The gradient of a key's bias is 0 up to rounding, which differs.
       EXPECT_LE(error(results.at(quantity), expected), quantity == "d key_bias" ? 0.2 : 0.02)
           << quantity;
   }
 }
 
-// The logits behind every token of a text that outgrows the model.
+// The logits after every token of a text that is longer than the model's context.
 at::Tensor logits_of_growing_text(const Position& position, at::ScalarType type,
                                   Precision precision = Precision::float32) {
   ModelOptions options;
@@ -219,8 +220,8 @@ at::Tensor logits_of_growing_text(const Position& position, at::ScalarType type,
   fill_parameters(*model);
   Generator generator(model);
   std::vector<at::Tensor> logits;
-  for (int64_t place = 0; place < 2 * options.length; ++place) {
-    generator.feed({(5 * place + 3) % options.vocabulary});
+  for (int64_t index = 0; index < 2 * options.length; ++index) {
+    generator.feed({(5 * index + 3) % options.vocabulary});
     logits.push_back(generator.logits());
   }
   return at::stack(logits);
@@ -241,7 +242,7 @@ Digests digests_of_growing_text(int threads) {
 }
 
 TEST(GrowingTextBits, AreTheSameOnEveryCallAndAnyNumberOfThreads) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (runs_portable()) GTEST_SKIP() << "not guaranteed by LibTorch's matrix products";
   const auto expected = digests_of_growing_text(1);
   for (const int threads : {1, 2, 3, 8})
     EXPECT_THAT(differing(digests_of_growing_text(threads), expected), IsEmpty())

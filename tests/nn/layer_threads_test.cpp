@@ -1,4 +1,5 @@
-// A layer on many threads: all of them get work, and its bits do not depend on how many there are.
+// A layer on many threads: all threads get work, and the result does not depend on their number,
+// bit for bit.
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -18,9 +19,9 @@
 namespace translution {
 namespace {
 
-// Threads that have begun to work on a shard. Each waits there until as many have as are expected,
-// so that none takes the others' work; or until that takes too long.
-class Meeting {
+// Counts threads that have begun to work on a shard. Each thread waits until the expected number
+// has arrived, so that no thread takes the others' work, or until a timeout.
+class Rendezvous {
  public:
   void expect(size_t threads) {
     const std::lock_guard lock(mutex_);
@@ -48,9 +49,9 @@ class Meeting {
   size_t expected_ = 0;
 };
 
-Meeting& meeting() {
-  static Meeting it;
-  return it;
+Rendezvous& rendezvous() {
+  static Rendezvous instance;
+  return instance;
 }
 
 constexpr size_t kScratch = 4096;  // bytes
@@ -58,10 +59,10 @@ constexpr size_t kScratch = 4096;  // bytes
 }  // namespace
 }  // namespace translution
 
-// A thread makes its scratch, an array, when it works on its first shard. Nothing else makes arrays
-// of this size meanwhile.
+// A thread allocates its scratch buffer, an array, when it works on its first shard. Nothing else
+// allocates arrays of this size meanwhile.
 void* operator new[](size_t bytes) {
-  if (bytes >= translution::kScratch) translution::meeting().arrive();
+  if (bytes >= translution::kScratch) translution::rendezvous().arrive();
   if (void* const memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
@@ -84,12 +85,12 @@ TEST(LayerThreads, MoreThanEightWorkOnOneLayer) {
   Translution layer(AttentionOptions(128).heads(2).dim_head(64).grid({14, 14}).cls(true));
   auto x = torch::randn({2, 197, 128}).requires_grad_();
   const ThreadCount threads(16);
-  meeting().expect(12);
+  rendezvous().expect(12);
   const auto y = layer->forward(x);
-  EXPECT_GE(meeting().end(), 12u) << "in forward";
-  meeting().expect(12);
+  EXPECT_GE(rendezvous().end(), 12u) << "in forward";
+  rendezvous().expect(12);
   y.sum().backward();
-  EXPECT_GE(meeting().end(), 12u) << "in backward";
+  EXPECT_GE(rendezvous().end(), 12u) << "in backward";
 }
 
 struct LayerCase {
@@ -97,7 +98,7 @@ struct LayerCase {
   int64_t batch, tokens;
 };
 
-// Many accumulators, several parts of the batch, both, and methods without either.
+// Layers with many accumulators, with a batch in several parts, with both, and with neither.
 std::vector<LayerCase> layer_cases() {
   const auto layer = [](int64_t dim, int64_t heads, std::vector<int64_t> grid, bool text,
                         Method method, const char* roles = "qkv") {
@@ -136,7 +137,7 @@ std::vector<at::Tensor> results_of(Attention& layer, at::Tensor& x, const at::Te
 }
 
 TEST(LayerThreads, AnyNumberGivesTheSameBits) {
-  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "not guaranteed by LibTorch's matrix products";
   for (const LayerCase& test : layer_cases()) {
     torch::manual_seed(kSeed);
     Attention layer(test.options);

@@ -11,13 +11,13 @@ namespace translution {
 
 constexpr uint64_t kSeed = 20240607;
 
-/// A position with the name under which a failing test tells it.
+/// A position with a name for failure messages.
 struct NamedPosition {
   std::string name;
   Position position;
 };
 
-/// Every method as it stands, in the order of `kMethods`.
+/// Every method with default options, in the order of `kMethods`.
 inline std::vector<NamedPosition> every_method() {
   std::vector<NamedPosition> all;
   for (const auto& entry : kMethods) {
@@ -27,7 +27,7 @@ inline std::vector<NamedPosition> every_method() {
   return all;
 }
 
-/// Every method, and the choices that change which parameters it has or what it computes.
+/// Every method, with default options and with those that change its parameters or its result.
 inline std::vector<NamedPosition> every_position() {
   auto all = every_method();
   const auto add = [&all](Method method, const std::string& choice, auto choose) {
@@ -63,12 +63,12 @@ inline std::vector<NamedPosition> every_position() {
   return all;
 }
 
-/// Do two tensors agree to what double precision leaves of a few hundred sums?
+/// True if two tensors agree to the rounding of a few hundred sums in double precision.
 inline bool agree(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && at::allclose(a, b, /*rtol=*/1e-9, /*atol=*/1e-10);
 }
 
-/// Bit for bit.
+/// True if two tensors are equal bit for bit.
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); }
 
 }  // namespace translution

@@ -1,5 +1,5 @@
-// Every product of a layer or model in bf16 rounds its weights, forward and backward: weights that
-// are rounded beforehand give the same bits. What is no product does not round.
+// With bf16, every product of a layer or model rounds its weights, forward and backward: weights
+// that are rounded beforehand give the same bits. Other operations do not round.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::IsEmpty;
 using Tensors = std::map<std::string, at::Tensor>;
 
-// Does a product read this parameter, or is it added as it is?
+// True for an operand of products; other parameters are added or looked up.
 bool is_multiplied(const std::string& name, const at::Tensor& parameter) {
   if (parameter.dim() < 2) return false;
   for (const char* end : {"vectors", "embedding", "embedding.weight", "position_weight",
@@ -115,12 +115,12 @@ TEST(Bf16Models, RoundTheWeightsOfEveryProduct) {
     }
 }
 
-// The logits behind every token of a text that outgrows the model.
+// The logits after every token of a text that is longer than the model's context.
 at::Tensor generated_logits(GPT model) {
   Generator generator(model);
   std::vector<at::Tensor> logits;
-  for (int64_t place = 0; place < 10; ++place) {
-    generator.feed({(5 * place + 3) % 11});
+  for (int64_t position = 0; position < 10; ++position) {
+    generator.feed({(5 * position + 3) % 11});
     logits.push_back(generator.logits());
   }
   return at::stack(logits);
@@ -141,7 +141,7 @@ TEST(Bf16Models, RoundTheWeightsOfEveryProductInGeneration) {
   }
 }
 
-// Weights of two bytes each: the layer is converted, its input is not.
+// The weights are converted to bfloat16, the input is not.
 TEST(Bf16Layer, WithConvertedWeightsGivesTheSameNumbers) {
   const torch::NoGradGuard no_grad;
   for (const auto& [name, position] : every_position()) {
@@ -155,7 +155,7 @@ TEST(Bf16Layer, WithConvertedWeightsGivesTheSameNumbers) {
     layer->to(torch::kBFloat16);
     const auto narrow = layer->forward(x);
     EXPECT_EQ(narrow.scalar_type(), torch::kFloat);
-    // Sums of few rows are made in another order; what they change of an encoding is rounded.
+    // Products of few rows sum in another order, which may change the rounding of an encoding.
     EXPECT_LE((narrow - wide).norm().item<double>(), 1e-3 * wide.norm().item<double>());
   }
 }

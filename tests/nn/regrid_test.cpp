@@ -16,14 +16,14 @@ at::Tensor random_rows(int64_t rows) {
   return torch::randn({rows, 3, 5}, torch::kDouble);
 }
 
-// Slot of `offset` in the table; -1 where it has none.
+// Slot of `offset` in the table, or -1.
 int64_t slot_of(const OffsetTable& table, const std::optional<Coordinates>& offset) {
   for (int64_t slot = 0; slot < table.num_slots(); ++slot)
     if (table.offset(slot) == offset) return slot;
   return -1;
 }
 
-// First of the rows whose offset is nearest.
+// The first slot whose offset is nearest.
 int64_t nearest_slot(const OffsetTable& table, const Coordinates& offset) {
   int64_t best = -1, best_distance = 0;
   for (int64_t slot = 0; slot < table.num_slots(); ++slot) {
@@ -56,7 +56,7 @@ std::vector<Tables> all_tables() {
   return all;
 }
 
-TEST(RegridOffsets, KeepsKnownOffsetsAndTheClassTokenBitForBitAndFillsTheRestFromTheNearest) {
+TEST(RegridOffsets, CopiesKnownOffsetsAndTheClassTokenAndFillsTheRestFromTheNearest) {
   for (const auto& tables : all_tables()) {
     const auto& [from, to] = tables;
     const auto old_rows = random_rows(from.num_slots());
@@ -77,7 +77,7 @@ TEST(RegridOffsets, KeepsKnownOffsetsAndTheClassTokenBitForBitAndFillsTheRestFro
   }
 }
 
-TEST(RegridOffsets, BicubicKeepsKnownOffsetsAndStretchesTheRest) {
+TEST(RegridOffsets, BicubicCopiesKnownOffsetsAndInterpolatesTheRest) {
   for (const bool cls : {false, true}) {
     const OffsetTable from({{3, 3}, cls}), to({{5, 4}, cls});
     const auto old_rows = random_rows(from.num_slots());
@@ -100,14 +100,14 @@ TEST(RegridOffsets, BicubicKeepsKnownOffsetsAndStretchesTheRest) {
   }
 }
 
-TEST(RegridOffsets, BicubicOfEqualRowsIsThatRow) {
+TEST(RegridOffsets, BicubicPreservesConstantRows) {
   const OffsetTable from({{4}}), to({{9}});
   const auto rows = torch::full({7, 2}, 0.375, torch::kDouble);
   EXPECT_TRUE(agree(regrid_offsets(rows, from, to, Fill::bicubic),
                     torch::full({17, 2}, 0.375, torch::kDouble)));
 }
 
-TEST(RegridOffsets, ShrinkingAfterGrowingGivesBackTheOriginal) {
+TEST(RegridOffsets, ShrinkingAfterGrowingRestoresTheOriginal) {
   for (const auto& [from, to] : all_tables()) {
     const auto old_rows = random_rows(from.num_slots());
     const auto grown = regrid_offsets(old_rows, from, to, Fill::nearest);
@@ -130,7 +130,7 @@ TEST(RegridOffsets, ShrinkingDropsRowsAndFillsNone) {
                         old_rows[slot_of(from, Coordinates{-2, 1})]));
 }
 
-TEST(RegridOffsets, TextGrowsByRepeatingItsFarthestOffset) {
+TEST(RegridOffsets, ALongerTextRepeatsTheFarthestOffset) {
   const OffsetTable from({{5}, false, true}), to({{8}, false, true});
   const auto old_rows = random_rows(5);
   const auto rows = regrid_offsets(old_rows, from, to, Fill::nearest);
@@ -138,7 +138,7 @@ TEST(RegridOffsets, TextGrowsByRepeatingItsFarthestOffset) {
   for (int64_t slot = 5; slot < 8; ++slot) EXPECT_TRUE(same_bits(rows[slot], old_rows[4]));
 }
 
-TEST(RegridOffsets, SharedOffsetsMoveByTheirBuckets) {
+TEST(RegridOffsets, SharedOffsetsKeepTheirSlots) {
   const OffsetOptions options{{4, 4}, true, false, Encoding::relative, Sharing::direction, 1};
   OffsetOptions larger = options;
   larger.grid = {9, 9};
@@ -147,7 +147,7 @@ TEST(RegridOffsets, SharedOffsetsMoveByTheirBuckets) {
   EXPECT_TRUE(same_bits(regrid_offsets(rows, from, to, Fill::nearest), rows));
 }
 
-TEST(RegridPlaces, KeepsTheClassTokenAndTheSharedPlaces) {
+TEST(RegridPositions, CopiesTheClassTokenAndTheCommonPositions) {
   const OffsetOptions from{{3, 2}, true}, to{{4, 3}, true};
   const auto old_rows = random_rows(7);
   RegridNote note{"position_embedding", 0, 0, 0, 0};
@@ -161,7 +161,7 @@ TEST(RegridPlaces, KeepsTheClassTokenAndTheSharedPlaces) {
             "position_embedding: 7 -> 13 rows, 7 kept, 6 filled bicubically");
 }
 
-// --- whole models
+// --- complete models
 
 NamedTensors tensors_of(torch::nn::Module& model) {
   NamedTensors tensors;
@@ -225,7 +225,7 @@ std::vector<std::string> texts(const std::vector<RegridNote>& notes, Fill fill) 
   return lines;
 }
 
-TEST(LoadTensors, TellsWhatItMoved) {
+TEST(LoadTensors, ReturnsANotePerMovedTensor) {
   auto options = tiny_vit(), larger = larger_vit({});
   options.hybrid_layers = larger.hybrid_layers = 1;
   options.input_embedding = larger.input_embedding = true;
@@ -240,7 +240,7 @@ TEST(LoadTensors, TellsWhatItMoved) {
           "backbone.blocks.0.attention.value: 18 -> 38 rows, 18 kept, 20 filled bicubically"));
 }
 
-TEST(LoadTensors, AGateNeedsNoMove) {
+TEST(LoadTensors, MovesNothingOfAGate) {
   Position gated;
   gated.method = Method::gated_position;
   auto saved = build<ViT>(tiny_vit(gated)), model = build<ViT>(larger_vit(gated));
@@ -248,7 +248,7 @@ TEST(LoadTensors, AGateNeedsNoMove) {
   EXPECT_TRUE(same_tensors(tensors_of(*model), tensors_of(*saved)));
 }
 
-TEST(LoadTensors, TextThatGrowsComputesTheSameOnItsOldLength) {
+TEST(LoadTensors, ALongerTextModelComputesTheSameOnTheOldLength) {
   for (const auto& [name, position] : every_position()) {
     if (position.encoding == Encoding::absolute) continue;
     auto longer = tiny_gpt(position);

@@ -16,7 +16,7 @@ struct TokenWindows {
 
 /// Consecutive windows of a text; the target of each token is the next token.
 ///   input[s] = token[b + s * length …],  target[s] = token[b + s * length + 1 …]
-/// b is 0; for shifted windows it is drawn from {seed, epoch}. Shifted data has one window less
+/// b is 0; for shifted windows it is drawn from {seed, epoch}. Shifted data has one window fewer
 /// (unless there is only one): b then has at least `length` values, and all epochs have the same
 /// size.
 class TokenDataset : public Dataset {

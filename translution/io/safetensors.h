@@ -24,7 +24,8 @@ using TensorConversion =
 
 /// Loads all tensors of the file to the CPU. They own their memory (the file is not mapped and may
 /// change or be deleted afterwards). Throws std::runtime_error for a file that violates the format;
-/// never allocates more than the file's size. With `convert`, only its results stay in memory.
+/// allocates tensors only for bytes that the file has. With `convert`, only its results stay in
+/// memory.
 TRANSLUTION_API Safetensors load_safetensors(const std::string& path,
                                              const TensorConversion& convert = {});
 

@@ -1,30 +1,31 @@
 #pragma once
 
-// Products of few rows with a bfloat16 matrix that lies row by row, compiled as row_ops-inl.h is. A
-// matrix that comes from memory is read once, and nothing else is written but the result.
+// Products of few rows with a row-major bfloat16 matrix; compiled like row_ops-inl.h. The matrix is
+// read from memory once, and only the result is written.
 
 #include "translution/kernels/bf16_heads-inl.h"
 
 namespace translution::kernels {
 namespace {
 
-// How many vectors of columns are summed for so many rows at a time: 24 sums stay in registers with
-// vdpbf16ps, else 12. One or two rows meet whole rows of 192 columns.
+// Number of column vectors that are summed at a time, by number of rows: with vdpbf16ps 24 sums
+// stay in registers, otherwise 12. One or two rows cover complete rows of 192 columns.
 constexpr int64_t kFewRows = 6;
-constexpr int64_t kVectorsOf[kFewRows] = {6, 6, 4, 3, 2, 2};
+constexpr int64_t kVectorsForRows[kFewRows] = {6, 6, 4, 3, 2, 2};
 
-// How far ahead of its use W is asked for, into the second-level cache. On Zen 4 one row by another
-// matrix of 192 x 192 goes from 16 to 23 GB/s, by a transposed one from 10 to 19; into the first
-// cache: 19 and 10.
-constexpr int64_t kAhead = 8192 / sizeof(Bf16);
-constexpr int kSecondCache = 2;
+// Prefetch distance of W, into the L2 cache. On Zen 4, with a different 192 x 192 matrix per call,
+// one row improves from 16 to 23 GB/s, and from 10 to 19 GB/s if W is transposed. Prefetching into
+// the L1 cache gives 19 and 10.
+constexpr int64_t kPrefetchDistance = 8192 / sizeof(Bf16);
+constexpr int kIntoL2 = 2;
 constexpr int64_t kLine = 64 / sizeof(Bf16);
 
-// While the first rows of A meet the first columns, whole rows of W are asked for: memory is read
-// in order. Inlined always, since GCC drops calls of functions that do nothing else.
+// While the first rows of A are multiplied by the first columns, prefetches complete rows of W, so
+// that memory is read in order. Always inlined, since GCC drops calls of functions that only
+// prefetch.
 [[gnu::always_inline]] inline void prefetch_pair_of_rows(const RowProduct& p, int64_t k) {
-  const Bf16* const from = p.w + k * p.ldw + kAhead;
-  for (int64_t c = 0; c < p.ldw + p.n; c += kLine) __builtin_prefetch(from + c, 0, kSecondCache);
+  const Bf16* const from = p.w + k * p.ldw + kPrefetchDistance;
+  for (int64_t c = 0; c < p.ldw + p.n; c += kLine) __builtin_prefetch(from + c, 0, kIntoL2);
 }
 
 #ifdef __AVX512BF16__
@@ -38,8 +39,8 @@ inline __mmask32 first_columns(int64_t count) {
   return static_cast<__mmask32>((uint64_t{1} << count) - 1);
 }
 
-// Two rows of W are interleaved in registers, in each quarter for itself: `low` has the first four
-// of its eight columns, `high` the others.
+// Interleaves two rows of W in registers, within each quarter of a vector: `low` gets the first
+// four of its eight columns, `high` the other four.
 template <int rows, int vectors>
 inline void add_pair(const __m512i (&even)[vectors], const __m512i (&odd)[vectors],
                      const __m512bh (&pairs)[rows], __m512 (&low)[rows][vectors],
@@ -63,7 +64,7 @@ inline void finish_columns(__m512 sum, bool accumulate, int64_t count, float* c)
   _mm512_mask_storeu_ps(c, mask, sum);
 }
 
-// `columns` of the last vector are there.
+// The last vector has `columns` columns.
 template <int rows, int vectors>
 void few_rows_block(const RowProduct& p, const Bf16* a, const Bf16* w, int64_t columns, float* c) {
   const __mmask32 last = first_columns(columns);
@@ -120,7 +121,7 @@ inline __m512i load_dot_first(const Bf16* x, int64_t count) {
   return load_columns(x, first_columns(count));
 }
 
-inline void add_across(const __m512 (&sums)[16], float* out) {
+inline void sum_lanes(const __m512 (&sums)[16], float* out) {
   Floats::Type parts[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) parts[i] = (Floats::Type)sums[i];
@@ -171,14 +172,14 @@ inline Floats::Type load_dot(const Bf16* x) { return widened(x); }
 inline Floats::Type load_dot_first(const Bf16* x, int64_t count) { return widened_first(x, count); }
 
 constexpr int64_t kDotSums = 8;
-inline void add_across(const DotSum (&sums)[kDotSums], float* out) {
+inline void sum_lanes(const DotSum (&sums)[kDotSums], float* out) {
   for (int i = 0; i < kDotSums; ++i) out[i] = Floats::sum(sums[i]);
 }
 
 #endif
 
-// Calls work(begin, end) for 0 … count in as few parts of at most `most` as possible, all about
-// equal: 7 rows as 4 and 3 keep more sums in flight than 6 and 1.
+// Calls work(begin, end) for 0 … count, in as few parts of at most `most` as possible and of about
+// equal size: splitting 7 rows into 4 and 3 keeps more sums in flight than 6 and 1.
 template <typename Work>
 void over_parts(int64_t count, int64_t most, const Work& work) {
   const int64_t parts = (count + most - 1) / most;
@@ -189,8 +190,8 @@ void over_parts(int64_t count, int64_t most, const Work& work) {
 using FewRowsBlock = void (*)(const RowProduct&, const Bf16*, const Bf16*, int64_t, float*);
 
 template <int rows, int vectors>
-constexpr FewRowsBlock block_if_it_fits() {
-  if constexpr (vectors <= kVectorsOf[rows - 1])
+constexpr FewRowsBlock block_if_registers_suffice() {
+  if constexpr (vectors <= kVectorsForRows[rows - 1])
     return few_rows_block<rows, vectors>;
   else
     return nullptr;
@@ -198,20 +199,21 @@ constexpr FewRowsBlock block_if_it_fits() {
 
 template <int rows>
 FewRowsBlock few_rows_block_of(int64_t vectors) {
-  constexpr FewRowsBlock blocks[] = {block_if_it_fits<rows, 1>(), block_if_it_fits<rows, 2>(),
-                                     block_if_it_fits<rows, 3>(), block_if_it_fits<rows, 4>(),
-                                     block_if_it_fits<rows, 5>(), block_if_it_fits<rows, 6>()};
+  constexpr FewRowsBlock blocks[] = {
+      block_if_registers_suffice<rows, 1>(), block_if_registers_suffice<rows, 2>(),
+      block_if_registers_suffice<rows, 3>(), block_if_registers_suffice<rows, 4>(),
+      block_if_registers_suffice<rows, 5>(), block_if_registers_suffice<rows, 6>()};
   return blocks[vectors - 1];
 }
 
-// Rows meet the same columns one after the other, so that W comes from memory once.
+// Multiplies all rows by the same columns before the next ones, so that W is read from memory once.
 void few_rows(const RowProduct& p) {
   constexpr FewRowsBlock (*by_rows[kFewRows])(int64_t) = {
       few_rows_block_of<1>, few_rows_block_of<2>, few_rows_block_of<3>,
       few_rows_block_of<4>, few_rows_block_of<5>, few_rows_block_of<6>};
   const int64_t vectors = (p.n + kFewColumns - 1) / kFewColumns;
   const int64_t parts = (p.m + kFewRows - 1) / kFewRows, most_rows = (p.m + parts - 1) / parts;
-  over_parts(vectors, kVectorsOf[most_rows - 1], [&](int64_t first, int64_t end) {
+  over_parts(vectors, kVectorsForRows[most_rows - 1], [&](int64_t first, int64_t end) {
     const int64_t columns = end < vectors ? kFewColumns : p.n - (end - 1) * kFewColumns;
     over_parts(p.m, kFewRows, [&](int64_t begin, int64_t stop) {
       by_rows[stop - begin - 1](end - first)(p, p.a + begin * p.lda, p.w + first * kFewColumns,
@@ -220,22 +222,22 @@ void few_rows(const RowProduct& p) {
   });
 }
 
-// Up to `count` numbers of the result in each row: as many as have sums in registers.
+// Computes up to `count` outputs of each row, limited by the sums that fit into registers.
 template <int rows>
 inline void few_dots_block(const RowProduct& p, const Bf16* a, const Bf16* w, int64_t count,
                            float* c) {
   constexpr int outs = kDotSums / rows;
   DotSum sums[kDotSums] = {};
-  const Bf16* of[outs];  // missing ones repeat the last
-  for (int64_t o = 0; o < outs; ++o) of[o] = w + (o < count ? o : count - 1) * p.ldw;
+  const Bf16* w_rows[outs];  // missing rows repeat the last one
+  for (int64_t o = 0; o < outs; ++o) w_rows[o] = w + (o < count ? o : count - 1) * p.ldw;
   const auto add = [&](int64_t k, const auto& load) {
     decltype(load_dot(a)) left[rows];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) left[r] = load(a + r * p.lda + k);
 #pragma GCC unroll 16
     for (int o = 0; o < outs; ++o) {
-      const auto right = load(of[o] + k);
-      __builtin_prefetch(of[o] + kDotSums * p.ldw + k, 0, kSecondCache);
+      const auto right = load(w_rows[o] + k);
+      __builtin_prefetch(w_rows[o] + kDotSums * p.ldw + k, 0, kIntoL2);
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r)
         sums[r * outs + o] = add_dot(sums[r * outs + o], left[r], right);
@@ -245,7 +247,7 @@ inline void few_dots_block(const RowProduct& p, const Bf16* a, const Bf16* w, in
   for (; k + kDotDepth <= p.k; k += kDotDepth) add(k, [](const Bf16* x) { return load_dot(x); });
   if (k < p.k) add(k, [&](const Bf16* x) { return load_dot_first(x, p.k - k); });
   float out[kDotSums];
-  add_across(sums, out);
+  sum_lanes(sums, out);
   for (int r = 0; r < rows; ++r)
     for (int64_t o = 0; o < (count < outs ? count : outs); ++o) {
       float& to = c[r * p.ldc + o];
@@ -253,7 +255,6 @@ inline void few_dots_block(const RowProduct& p, const Bf16* a, const Bf16* w, in
     }
 }
 
-// All rows meet the same part of W before the next one is read.
 template <int rows>
 void few_dots_rows(const RowProduct& p, int64_t row, int64_t first, int64_t end) {
   constexpr int64_t outs = kDotSums / rows;
@@ -261,6 +262,7 @@ void few_dots_rows(const RowProduct& p, int64_t row, int64_t first, int64_t end)
     few_dots_block<rows>(p, p.a + row * p.lda, p.w + o * p.ldw, end - o, p.c + row * p.ldc + o);
 }
 
+// Multiplies all rows by the same part of W before the next part is read.
 void few_rows_transposed(const RowProduct& p) {
   for (int64_t first = 0; first < p.n; first += kDotSums) {
     const int64_t end = p.n - first < kDotSums ? p.n : first + kDotSums;

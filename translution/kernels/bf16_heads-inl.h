@@ -1,6 +1,6 @@
 #pragma once
 
-// What is done with one number for each row and head where rows are bfloat16, as in row_ops-inl.h.
+// Operations with one weight per row and head for bfloat16 rows, as in row_ops-inl.h.
 
 #include "translution/kernels/bf16_vectors-inl.h"
 
@@ -30,7 +30,7 @@ float dot_bf16(const float* a, const Bf16* b, int64_t n) {
   return Floats::sum(first + second);
 }
 
-// Products of two rows, not yet summed across the vector.
+// Products of two rows, without the final horizontal sum.
 #ifdef __AVX512BF16__
 inline __m512bh load_pairs(const Bf16* x) { return (__m512bh)_mm512_loadu_si512(x); }
 
@@ -64,7 +64,7 @@ inline Floats::Type interleaved_sum_16(Floats::Type a, Floats::Type b) {
                                  31);
 }
 
-// out[k] = the sum across p[k], sixteen at once, as short_head_dots has them.
+// out[k] = horizontal sum of p[k], for sixteen vectors at once, as in short_head_dots.
 inline void sum_sixteen(Floats::Type (&p)[16], float* out) {
 #pragma GCC unroll 4
   for (int64_t half = 8; half > 0; half /= 2)

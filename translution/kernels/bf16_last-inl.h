@@ -1,16 +1,16 @@
 #pragma once
 
-// What is done with one number for each row and head where rows are last and packed: vectors are
-// full of samples, however narrow a head is. A row of a tile has two channels, of one head or of
-// two.
+// Operations with one weight per row and head, with rows as the last dimension and packed. Vectors
+// hold samples, so they are full even if a head is narrow. A row of a tile has two channels, which
+// may belong to different heads.
 
 #include "translution/kernels/bf16_vectors-inl.h"
 
 namespace translution::kernels {
 namespace {
 
-// Calls work(first, count, tiles) for vectors of rows: `count` of them are there, and `tiles` is
-// where channels 0 and 1 of `first` lie.
+// Calls work(first, count, tiles) for each vector of rows: `count` of its rows exist, and `tiles`
+// is the index of channels 0 and 1 of row `first`.
 template <typename Work>
 void over_packed_rows(int64_t rows, int64_t channels, const Work& work) {
   const int64_t column_stride = (channels + kTileDepth - 1) / kTileDepth * kTileSize;
@@ -56,7 +56,8 @@ void bf16_last_dots(const Bf16* a, const Bf16* b, int64_t rows, int64_t heads, i
                     int64_t stride, float* out) {
   over_packed_rows(rows, heads * width, [&](int64_t first, int64_t count, int64_t tiles) {
     const Bf16 *left = a + tiles, *right = b + tiles;
-    Vector<float>::Type carried{};  // what an odd head has of the row of the tile before it
+    Vector<float>::Type
+        carried{};  // the first channel of a head, from the previous head's last tile row
     for (int64_t h = 0; h < heads; ++h) {
       auto sum = carried;
       int64_t c = h * width + (h * width) % 2;
@@ -74,7 +75,7 @@ void bf16_last_dots(const Bf16* a, const Bf16* b, int64_t rows, int64_t heads, i
   });
 }
 
-// Calls work(channel, weights of the even and of the odd one) for every two channels.
+// Calls work(c, weights of channel c, weights of channel c + 1) for every second channel c.
 template <typename Work>
 void over_channels(const float* weight, int64_t first, int64_t count, int64_t heads, int64_t width,
                    int64_t stride, const Work& work) {

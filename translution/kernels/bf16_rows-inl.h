@@ -27,7 +27,8 @@ void widen_row(const Bf16* x, int64_t count, float* out) {
   }
 }
 
-// One row of a tile: each column's number of the `even` row, and above it that of the `odd` one.
+// One row of a tile: for each column, the element of the `even` row in the lower half of a word and
+// that of the `odd` row in the upper half.
 template <typename Source>
 void interleave_rows(const Source* even, const Source* odd, Bf16* out) {
   for (int64_t c = 0; c < kTileColumns; c += Words::kLanes)
@@ -44,7 +45,7 @@ inline void interleave_rows(const float* even, const float* odd, Bf16* out) {
 }
 #endif
 
-// The same where columns or the odd row are missing: zeros stand for them.
+// The same at an edge: missing columns and a missing odd row are zeros.
 template <typename Source>
 void interleave_edge(const Source* even, const Source* odd, int64_t columns, Bf16* out) {
   for (int64_t c = 0; c < kTileColumns; c += Words::kLanes) {
@@ -55,10 +56,10 @@ void interleave_edge(const Source* even, const Source* odd, int64_t columns, Bf1
   }
 }
 
-// Row by row, since the matrix may come from memory; what is written are whole cache lines.
+// Reads row by row, since the matrix may come from memory; writes complete cache lines.
 template <typename Source>
-void pack_rows_apart(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out,
-                     int64_t column_stride) {
+void pack_rows_strided(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out,
+                       int64_t column_stride) {
   const int64_t padded = (k + kTileDepth - 1) / kTileDepth * kTileDepth;
   for (int64_t row = 0; row < padded; row += 2)
     for (int64_t c = 0; c < n; c += kTileColumns) {
@@ -76,10 +77,10 @@ void pack_rows_apart(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* o
 
 template <typename Source>
 void pack_rows(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out) {
-  pack_rows_apart(w, ldw, k, n, out, (k + kTileDepth - 1) / kTileDepth * kTileSize);
+  pack_rows_strided(w, ldw, k, n, out, (k + kTileDepth - 1) / kTileDepth * kTileSize);
 }
 
-// The transpose of a tile's pairs [16,16], in squares of vectors. Rows of `out` are ldout apart.
+// Transposes a tile's pairs [16,16], in squares of vectors. `out` has row stride ldout.
 void transpose_pairs(const Bf16* x, Bf16* out, int64_t ldout) {
   constexpr int64_t n = Words::kLanes;
   for (int64_t r = 0; r < kPairs; r += n)
@@ -91,7 +92,8 @@ void transpose_pairs(const Bf16* x, Bf16* out, int64_t ldout) {
     }
 }
 
-// `count` numbers, and zeros up to the next multiple of kTileDepth. Whole vectors are stored.
+// Rounds `count` elements and pads with zeros to the next multiple of kTileDepth. Stores full
+// vectors.
 inline void round_padded(const float* x, int64_t count, Bf16* out) {
   int64_t i = 0;
   for (; i + Words::kLanes <= count; i += Words::kLanes)
@@ -107,14 +109,14 @@ void round_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* o
   for (int64_t r = 0; r < rows; ++r) round_padded(x + r * ldx, cols, out + r * ldout);
 }
 
-// One row of a tile's transpose, of which `count` numbers are there.
+// Copies `count` elements to one row of a transposed tile and pads it with zeros.
 inline void copy_line(const float* x, int64_t count, Bf16* out) { round_padded(x, count, out); }
 inline void copy_line(const Bf16* x, int64_t count, Bf16* out) {
   std::memset(out, 0, kTileDepth * sizeof *out);
   std::memcpy(out, x, count * sizeof *x);
 }
 
-// 16 rows of w, 32 numbers each, are a tile once their pairs are transposed.
+// 16 rows of w with 32 elements each become a tile when their pairs are transposed.
 template <typename Source>
 void pack_columns(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out) {
   for (int64_t c = 0; c < n; c += kTileColumns)
@@ -136,7 +138,7 @@ void pack_columns(const Source* w, int64_t ldw, int64_t k, int64_t n, Bf16* out)
     }
 }
 
-// A tile of x's pairs of rows, transposed, has 16 rows of the result.
+// Each transposed tile of x's row pairs gives 16 rows of the result.
 template <typename Source>
 void transpose_rows(const Source* x, int64_t ldx, int64_t rows, int64_t cols, Bf16* out,
                     int64_t ldout) {
@@ -181,9 +183,9 @@ constexpr Bf16RowOps kBf16Ops{{bf16_head_dots, scale_bf16_heads, add_scaled_bf16
                               round_row,
                               widen_row,
                               pack_rows<float>,
-                              pack_rows_apart<float>,
+                              pack_rows_strided<float>,
                               pack_rows<Bf16>,
-                              pack_rows_apart<Bf16>,
+                              pack_rows_strided<Bf16>,
                               pack_columns<float>,
                               pack_columns<Bf16>,
                               transpose_rows<Bf16>,

@@ -1,8 +1,9 @@
-// Products of bfloat16 in tiles, written once on a policy `Tiles`: the processor's in isa_amx.cpp,
-// an emulation in the tests. Eight tiles have 16 rows of 64 bytes each, and
-//   load<t>(p, stride), store<t>(p, stride)   move a tile; the stride of its rows is in bytes
-//   zero<t>()                                 clears it
-//   multiply<c, a, b>()                       is tdpbf16ps: c += a b
+// Products of bfloat16 in tiles, templated on a policy `Tiles`: the AMX instructions in
+// isa_amx.cpp, an emulation in the tests. There are eight tiles of 16 rows of 64 bytes each. The
+// policy has
+//   load<t>(p, stride), store<t>(p, stride)   move tile t; the row stride is in bytes
+//   zero<t>()                                 clears tile t
+//   multiply<c, a, b>()                       tdpbf16ps: c += a b
 
 #include <cstring>
 
@@ -15,8 +16,7 @@ constexpr int64_t kTileRows = 16;
 
 int64_t rounded_up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 
-// Where tiles of A are loaded: its own rows, and from `first_copied` on a copy with zeros around
-// it.
+// The source of the tiles of A: its own rows, and from row `first_copied` on a zero-padded copy.
 struct TileRows {
   const Bf16* a;
   int64_t lda;
@@ -25,7 +25,7 @@ struct TileRows {
   int64_t copy_stride;
 };
 
-// A that fills no tiles to the right is copied as a whole, otherwise only its last rows.
+// If the columns of A do not fill tiles, all of A is copied, otherwise only the last rows.
 int64_t first_copied_row(int64_t m, int64_t k) {
   return k % kTileDepth == 0 ? m / kTileRows * kTileRows : 0;
 }
@@ -41,7 +41,7 @@ TileRows padded_rows(const Bf16Product& p, Bf16* scratch) {
   return rows;
 }
 
-// Up to 2 x 2 tiles of C: two loads of A and two of B serve four multiplications.
+// Computes up to 2 x 2 tiles of C: two loads of A and two of B feed four multiplications.
 template <typename Tiles>
 class TileBlock {
  public:
@@ -70,19 +70,19 @@ class TileBlock {
  private:
   static constexpr int64_t kRowBytes = kTileDepth * sizeof(Bf16);
 
-  // The part of C below a tile of sums, which may be smaller than it.
+  // The part of C that a tile of sums covers; may be smaller than the tile.
   struct Part {
     float* c;
     int64_t rows, columns;
-    bool whole() const { return rows == kTileRows && columns == kTileColumns; }
+    bool is_full() const { return rows == kTileRows && columns == kTileColumns; }
   };
 
   Part part(int64_t row, int64_t column) const {
-    return {p_.c + row * p_.ldc + column, least(p_.m - row, kTileRows),
-            least(p_.n - column, kTileColumns)};
+    return {p_.c + row * p_.ldc + column, smaller(p_.m - row, kTileRows),
+            smaller(p_.n - column, kTileColumns)};
   }
 
-  static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+  static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
   template <int tile>
   void load_a(int64_t row, int64_t k) {
@@ -98,7 +98,7 @@ class TileBlock {
     if constexpr (i < rows && j < columns) {
       if (!p_.accumulate) return tiles_.template zero<2 * i + j>();
       const Part to = part(row + i * kTileRows, column + j * kTileColumns);
-      if (to.whole()) return tiles_.template load<2 * i + j>(to.c, p_.ldc * sizeof(float));
+      if (to.is_full()) return tiles_.template load<2 * i + j>(to.c, p_.ldc * sizeof(float));
       std::memset(edge_, 0, sizeof edge_);
       for (int64_t r = 0; r < to.rows; ++r)
         std::memcpy(edge_[r], to.c + r * p_.ldc, to.columns * sizeof(float));
@@ -106,14 +106,14 @@ class TileBlock {
     }
   }
 
-  // A tile of sums, rounded on its way from a buffer of 1 KB.
+  // Stores a tile of sums to a 1 KB buffer, rounds it and copies it to the result.
   template <int tile>
   void finish_rounded(int64_t row, int64_t column) {
     Bf16 lines[kTileRows][kTileColumns];
     tiles_.template store<tile>(edge_, kRowBytes);
     round_(edge_[0], kTileRows * kTileColumns, lines[0]);
-    const int64_t count = least(p_.m - row, kTileRows);
-    const int64_t width = least(p_.n - column, kTileColumns) * sizeof(Bf16);
+    const int64_t count = smaller(p_.m - row, kTileRows);
+    const int64_t width = smaller(p_.n - column, kTileColumns) * sizeof(Bf16);
     for (int64_t r = 0; r < count; ++r)
       std::memcpy(p_.rounded + (row + r) * p_.ldc + column, lines[r], width);
   }
@@ -124,7 +124,7 @@ class TileBlock {
       if (p_.rounded)
         return finish_rounded<2 * i + j>(row + i * kTileRows, column + j * kTileColumns);
       const Part to = part(row + i * kTileRows, column + j * kTileColumns);
-      if (to.whole()) return tiles_.template store<2 * i + j>(to.c, p_.ldc * sizeof(float));
+      if (to.is_full()) return tiles_.template store<2 * i + j>(to.c, p_.ldc * sizeof(float));
       tiles_.template store<2 * i + j>(edge_, kRowBytes);
       for (int64_t r = 0; r < to.rows; ++r)
         std::memcpy(to.c + r * p_.ldc, edge_[r], to.columns * sizeof(float));
@@ -138,7 +138,7 @@ class TileBlock {
   alignas(64) float edge_[kTileRows][kTileColumns];
 };
 
-// All rows meet the same columns of B before the next ones are read, as in isa_avx512_bf16.cpp.
+// Multiplies all rows by the same columns of B before the next ones, as in isa_avx512_bf16.cpp.
 template <typename Tiles>
 void multiply_in_tiles(Tiles& tiles, const Bf16Product& p, Bf16* scratch, RoundRow round) {
   const TileRows rows = padded_rows(p, scratch);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Vectors of bfloat16, as words or floats; for the other files of bfloat16 that isa_*.cpp compile.
+// Vectors of bfloat16, as words or as floats. Included by the other bf16_*-inl.h files.
 
 #ifdef __AVX512BW__
 #include <immintrin.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kUpperHalf = 0xFFFF0000;
 
-// Numbers as 32-bit words with bfloat16 in the upper half, or pairs of bfloat16.
+// 32-bit words: one bfloat16 in the upper half, or a pair of bfloat16.
 struct Words {
   typedef uint32_t Type __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
   static constexpr int64_t kLanes = TRANSLUTION_VECTOR_BYTES / sizeof(uint32_t);
@@ -32,7 +32,7 @@ struct Words {
 typedef int32_t SignedWords __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES)));
 typedef uint16_t Halves __attribute__((vector_size(TRANSLUTION_VECTOR_BYTES / 2)));
 
-// One rule for all sets, that of the instruction vcvtneps2bf16, which also treats denormals as 0.
+// Rounds like the instruction vcvtneps2bf16 on every instruction set; denormals become 0.
 inline Words::Type rounded(Words::Type x) {
   const SignedWords magnitude = (SignedWords)(x & 0x7FFFFFFFu);
   const auto nearest = x + 0x7FFFu + ((x >> 16) & 1u);
@@ -51,7 +51,7 @@ inline Words::Type load_words(const Bf16* x) {
 }
 
 inline Halves rounded_halves(Vector<float>::Type x) {
-#ifdef __AVX512BF16__  // 18 numbers in a nanosecond, 8 by integer operations
+#ifdef __AVX512BF16__  // 18 elements per nanosecond, 8 with integer operations
   return (Halves)_mm512_cvtneps_pbh((__m512)x);
 #else
   return __builtin_convertvector(rounded((Words::Type)x) >> 16, Halves);
@@ -63,14 +63,14 @@ inline void round_vector(Vector<float>::Type x, Bf16* out) {
   std::memcpy(out, &halves, sizeof halves);
 }
 
-// The first `count` numbers of a vector.
+// Rounds and stores the first `count` elements of a vector.
 inline void round_first(Vector<float>::Type x, int64_t count, Bf16* out) {
   const Halves halves = rounded_halves(x);
   std::memcpy(out, &halves, count * sizeof *out);
 }
 
-// The first `count` numbers, and zeros. The gradient of a matrix of 24 x 24 from 448 rows makes 97
-// GFLOP/s with masked loads, 56 with copies.
+// Load the first `count` elements, and zeros for the rest. The gradient of a 24 x 24 matrix from
+// 448 rows reaches 97 GFLOP/s with masked loads and 56 with copies.
 #ifdef __AVX512BW__
 inline Vector<float>::Type load_first_floats(const float* x, int64_t count) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), x);
@@ -100,14 +100,14 @@ inline Words::Type load_first(const float* x, int64_t count) {
 }
 
 #ifdef __AVX512BF16__
-// Two neighbours of a row of A in every lane, as vdpbf16ps takes them.
+// Broadcasts two adjacent elements of a row of A to every lane, as vdpbf16ps expects them.
 inline __m512bh broadcast_pair(const Bf16* a) {
   int32_t pair;
   std::memcpy(&pair, a, sizeof pair);
   return reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
 }
 
-// The last number of a row of odd length.
+// Broadcasts the last element of a row of odd length, paired with 0.
 inline __m512bh broadcast_single(const Bf16* a) {
   return reinterpret_cast<__m512bh>(_mm512_set1_epi32(a->bits));
 }

@@ -5,7 +5,7 @@
 namespace translution::kernels {
 namespace {
 
-// GCC's intrinsics take the number of a tile as text, which a template parameter is not.
+// GCC's intrinsics paste the tile number as text, so a template parameter cannot be passed.
 struct AmxTiles {
   template <int t>
   void load(const void* p, int64_t stride) {
@@ -25,7 +25,7 @@ struct AmxTiles {
   }
 };
 
-// What ldtilecfg reads.
+// The operand of ldtilecfg.
 struct alignas(64) TileConfiguration {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};

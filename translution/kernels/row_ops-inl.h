@@ -15,11 +15,11 @@
 namespace translution::kernels {
 namespace {
 
-constexpr int64_t kLeastBytes = 16;  // below this, one number at a time
+constexpr int64_t kMinVectorBytes = 16;  // below this, one element at a time
 
-// What is left of a row is done in ever narrower vectors: a head of alpha-Translution is 8
-// channels, half an AVX-512 vector, and a scalar loop over them takes longer than the products
-// around it.
+// The remainder of a row is processed with successively narrower vectors: a head of
+// alpha-Translution has 8 channels, half an AVX-512 vector, and a scalar loop over them takes
+// longer than the surrounding products.
 
 template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES>
 T dot(const T* a, const T* b, int64_t n) {
@@ -39,7 +39,7 @@ T dot(const T* a, const T* b, int64_t n) {
     total = V::sum(first + second);
   }
   if (c == n) return total;
-  if constexpr (bytes > kLeastBytes) return total + dot<T, bytes / 2>(a + c, b + c, n - c);
+  if constexpr (bytes > kMinVectorBytes) return total + dot<T, bytes / 2>(a + c, b + c, n - c);
   for (; c < n; ++c) total += a[c] * b[c];
   return total;
 }
@@ -52,7 +52,7 @@ void add_scaled(T weight, const T* x, int64_t n, T* out) {
   for (; c + V::kLanes <= n; c += V::kLanes)
     V::store(out + c, V::load(out + c) + w * V::load(x + c));
   if (c == n) return;
-  if constexpr (bytes > kLeastBytes)
+  if constexpr (bytes > kMinVectorBytes)
     add_scaled<T, bytes / 2>(weight, x + c, n - c, out + c);
   else
     for (; c < n; ++c) out[c] += weight * x[c];
@@ -65,15 +65,16 @@ void scale(T weight, const T* x, int64_t n, T* out) {
   int64_t c = 0;
   for (; c + V::kLanes <= n; c += V::kLanes) V::store(out + c, w * V::load(x + c));
   if (c == n) return;
-  if constexpr (bytes > kLeastBytes)
+  if constexpr (bytes > kMinVectorBytes)
     scale<T, bytes / 2>(weight, x + c, n - c, out + c);
   else
     for (; c < n; ++c) out[c] = weight * x[c];
 }
 
-// Heads of 8 channels, as alpha-Translution has them, fill one vector each. Eight products are
-// summed together: vectors a and b become (a0 b0 a1 b1 ..) low + high, three times, until lane g
-// holds the sum of product g. 448 rows of 3 heads: 4.0 -> 0.8 us; scaling them: 2.6 -> 0.8 us.
+// Heads of 8 channels, as in alpha-Translution, fill one vector each. Eight products are reduced
+// together: the low and high halves of vectors a and b are interleaved (a0 b0 a1 b1 ..) and added,
+// three times, until lane g holds the sum of product g. 448 rows of 3 heads: 4.0 -> 0.8 us; scaling
+// them: 2.6 -> 0.8 us.
 constexpr int64_t kShortHead = 8;
 
 template <typename T>
@@ -142,8 +143,8 @@ void add_scaled_heads(const T* weight, const T* x, int64_t rows, int64_t heads, 
     add_scaled(weight[g], x + g * width, width, out + g * width);
 }
 
-// The same with the samples last: [heads, width, rows], and [heads, stride] for weights. A vector
-// is then full of samples, however narrow a head is, and nothing is summed across it.
+// The same with rows as the last dimension: [heads, width, rows], and [heads, stride] for weights.
+// Vectors hold samples, so they are full even if a head is narrow, and need no horizontal sums.
 
 template <typename T>
 void rows_last_dots(const T* a, const T* b, int64_t rows, int64_t heads, int64_t width,
@@ -187,8 +188,9 @@ void add(const T* x, int64_t count, T* out) {
   add_scaled(T(1), x, count, out);
 }
 
-// x = exp(x - shift). Float: 2^n times a polynomial of degree 6 on [-ln2/2, ln2/2], within 2 ulp;
-// below -87 the result is 0. Arguments are never above 0 here. `Shift` is one number or a row.
+// x = exp(x - shift). For float: 2^n times a polynomial of degree 6 on [-ln2/2, ln2/2], accurate to
+// 2 ulp; 0 if the argument is below -87. Arguments must not be above 0. `Shift` is a number or a
+// row.
 inline double shift_at(double shift, int64_t) { return shift; }
 inline double shift_at(const double* shift, int64_t c) { return shift[c]; }
 inline Vector<float>::Type load_shift(float shift, int64_t) { return Vector<float>::all(shift); }
@@ -240,13 +242,13 @@ void exp_row(float* x, Shift shift, int64_t n) {
 
 template <typename T>
 void softmax_lanes(T* s, const char* open, int64_t keys, int64_t lanes, T* scratch) {
-  T* const top = scratch;
+  T* const max = scratch;
   T* const sum = scratch + lanes;
-  for (int64_t l = 0; l < lanes; ++l) top[l] = -std::numeric_limits<T>::infinity(), sum[l] = 0;
+  for (int64_t l = 0; l < lanes; ++l) max[l] = -std::numeric_limits<T>::infinity(), sum[l] = 0;
   for (int64_t j = 0; j < keys; ++j) {
     if (!open[j]) continue;
     const T* const row = s + j * lanes;
-    for (int64_t l = 0; l < lanes; ++l) top[l] = row[l] > top[l] ? row[l] : top[l];
+    for (int64_t l = 0; l < lanes; ++l) max[l] = row[l] > max[l] ? row[l] : max[l];
   }
   for (int64_t j = 0; j < keys; ++j) {
     T* const row = s + j * lanes;
@@ -254,7 +256,7 @@ void softmax_lanes(T* s, const char* open, int64_t keys, int64_t lanes, T* scrat
       for (int64_t l = 0; l < lanes; ++l) row[l] = 0;
       continue;
     }
-    exp_row(row, static_cast<const T*>(top), lanes);
+    exp_row(row, static_cast<const T*>(max), lanes);
     for (int64_t l = 0; l < lanes; ++l) sum[l] += row[l];
   }
   for (int64_t l = 0; l < lanes; ++l) sum[l] = 1 / sum[l];
@@ -277,16 +279,16 @@ void softmax_lanes_backward(const T* p, T* dp, int64_t keys, int64_t lanes, T sc
 
 template <typename T>
 void softmax_row(T* s, const T* bias, int64_t n, T scale) {
-  T top = -std::numeric_limits<T>::infinity();
+  T max = -std::numeric_limits<T>::infinity();
   for (int64_t j = 0; j < n; ++j) {
     s[j] = bias ? s[j] * scale + bias[j] : s[j] * scale;
-    top = s[j] > top ? s[j] : top;
+    max = s[j] > max ? s[j] : max;
   }
-  if (top == -std::numeric_limits<T>::infinity()) {
+  if (max == -std::numeric_limits<T>::infinity()) {
     for (int64_t j = 0; j < n; ++j) s[j] = 0;
     return;
   }
-  exp_row(s, top, n);
+  exp_row(s, max, n);
   using V = Vector<T>;
   typename V::Type partial{};
   int64_t j = 0;
@@ -308,7 +310,7 @@ inline Vector<double>::Type exp_vector(Vector<double>::Type t) {
   return t;
 }
 
-// The vectors of a row, one after the other; what is missing in the last one is -infinity.
+// Calls work(c, vector) for each vector of a row; the last one is padded with -infinity.
 template <typename T, typename Work>
 void over_vectors(const T* x, int64_t begin, int64_t end, const Work& work) {
   using V = Vector<T>;
@@ -321,23 +323,23 @@ void over_vectors(const T* x, int64_t begin, int64_t end, const Work& work) {
   work(c, V::load(tail));
 }
 
-// The sums of blocks are added up in double: a row may have a hundred thousand numbers.
+// The sums of blocks are added in double, since a row may have a hundred thousand elements.
 template <typename T>
 T log_sum_exp(const T* x, int64_t n) {
   using V = Vector<T>;
   constexpr int64_t kBlock = 4096;
-  auto tops = V::all(-std::numeric_limits<T>::infinity());
-  over_vectors(x, 0, n, [&](int64_t, auto v) { tops = v > tops ? v : tops; });
-  T top = tops[0];
-  for (int64_t l = 1; l < V::kLanes; ++l) top = tops[l] > top ? tops[l] : top;
+  auto maxima = V::all(-std::numeric_limits<T>::infinity());
+  over_vectors(x, 0, n, [&](int64_t, auto v) { maxima = v > maxima ? v : maxima; });
+  T max = maxima[0];
+  for (int64_t l = 1; l < V::kLanes; ++l) max = maxima[l] > max ? maxima[l] : max;
   double sum = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     typename V::Type partial{};
     over_vectors(x, begin, begin + kBlock < n ? begin + kBlock : n,
-                 [&](int64_t, auto v) { partial += exp_vector(v - top); });
+                 [&](int64_t, auto v) { partial += exp_vector(v - max); });
     sum += V::sum(partial);
   }
-  return static_cast<T>(top + std::log(sum));
+  return static_cast<T>(max + std::log(sum));
 }
 
 template <typename T>
@@ -350,17 +352,16 @@ void softmax_minus(const T* x, T log_sum, T less, T scale, int64_t n, T* out) {
   });
 }
 
-// A square of as many rows as a vector has lanes is transposed in registers: rows r and r + half
-// are interleaved, again and again, until each vector holds a column. The edges take smaller
-// squares.
+// A square with as many rows as a vector has lanes is transposed in registers: rows r and r + n/2
+// are interleaved repeatedly until each vector holds a column. Edges use smaller squares.
 template <typename V, size_t... lane>
 typename V::Type interleave(typename V::Type a, typename V::Type b, bool high,
                             std::index_sequence<lane...>) {
-  using Place = std::conditional_t<sizeof(a[0]) == 8, int64_t, int32_t>;
-  typedef Place Places __attribute__((vector_size(sizeof(a))));
-  constexpr Place n = V::kLanes;
-  return high ? __builtin_shuffle(a, b, Places{Place(lane % 2 * n + (lane + n) / 2)...})
-              : __builtin_shuffle(a, b, Places{Place(lane % 2 * n + lane / 2)...});
+  using Index = std::conditional_t<sizeof(a[0]) == 8, int64_t, int32_t>;
+  typedef Index Indices __attribute__((vector_size(sizeof(a))));
+  constexpr Index n = V::kLanes;
+  return high ? __builtin_shuffle(a, b, Indices{Index(lane % 2 * n + (lane + n) / 2)...})
+              : __builtin_shuffle(a, b, Indices{Index(lane % 2 * n + lane / 2)...});
 }
 
 template <typename V>
@@ -382,9 +383,9 @@ void transpose(const T* x, int64_t rows, int64_t ldx, int64_t cols, T alpha, T b
                int64_t ldout) {
   using V = Vector<T, bytes>;
   constexpr int64_t n = V::kLanes;
-  const int64_t whole_rows = rows / n * n, whole_cols = cols / n * n;
-  for (int64_t c = 0; c < whole_cols; c += n)
-    for (int64_t r = 0; r < whole_rows; r += n) {
+  const int64_t full_rows = rows / n * n, full_cols = cols / n * n;
+  for (int64_t c = 0; c < full_cols; c += n)
+    for (int64_t r = 0; r < full_rows; r += n) {
       typename V::Type square[n];
       for (int64_t k = 0; k < n; ++k) square[k] = V::load(x + (r + k) * ldx + c) * alpha;
       transpose_square<V>(square);
@@ -394,12 +395,12 @@ void transpose(const T* x, int64_t rows, int64_t ldx, int64_t cols, T alpha, T b
       }
     }
   if constexpr (n > 1) {
-    if (whole_rows < rows)
-      transpose<T, bytes / 2>(x + whole_rows * ldx, rows - whole_rows, ldx, cols, alpha, beta,
-                              out + whole_rows, ldout);
-    if (whole_cols < cols)
-      transpose<T, bytes / 2>(x + whole_cols, whole_rows, ldx, cols - whole_cols, alpha, beta,
-                              out + whole_cols * ldout, ldout);
+    if (full_rows < rows)
+      transpose<T, bytes / 2>(x + full_rows * ldx, rows - full_rows, ldx, cols, alpha, beta,
+                              out + full_rows, ldout);
+    if (full_cols < cols)
+      transpose<T, bytes / 2>(x + full_cols, full_rows, ldx, cols - full_cols, alpha, beta,
+                              out + full_cols * ldout, ldout);
   }
 }
 
@@ -415,7 +416,7 @@ void adamw(const AdamWStep<T>& step, const T* gradient, int64_t count, T* __rest
   }
 }
 
-// Blocks short enough that their sums lose nothing that matters, added up in double.
+// Sums blocks that are short enough to lose no significant precision, and adds them in double.
 template <typename T>
 double sum_squares(const T* x, int64_t count) {
   constexpr int64_t kBlock = 4096;

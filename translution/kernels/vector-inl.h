@@ -1,7 +1,7 @@
 #pragma once
 
-// Vectors of TRANSLUTION_VECTOR_BYTES, which isa_*.cpp define. In an anonymous namespace, as all of
-// row_ops-inl.h.
+// Vectors of TRANSLUTION_VECTOR_BYTES, which isa_*.cpp define. In an anonymous namespace for the
+// same reason as row_ops-inl.h.
 
 #include <cstdint>
 
@@ -33,7 +33,7 @@ struct Vector {
   }
 };
 
-// Calls work(V{}, r) for rows r … r + V::kLanes - 1, in ever narrower vectors.
+// Calls work(V{}, r) for rows r … r + V::kLanes - 1; the remainder uses narrower vectors.
 template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES, typename Work>
 void over_rows(int64_t r, int64_t rows, const Work& work) {
   using V = Vector<T, bytes>;
