@@ -14,7 +14,7 @@
 namespace translution {
 namespace {
 
-// Sizes that fit no vector width, one of them longer than a piece of work.
+// Sizes that are no multiples of a vector width; one tensor has more than 65,536 elements, a piece.
 std::vector<torch::Tensor> make_parameters(torch::ScalarType type) {
   torch::manual_seed(7);
   const auto options = torch::TensorOptions().dtype(type);
@@ -28,7 +28,7 @@ void set_gradients(std::vector<torch::Tensor>& parameters, int64_t seed) {
   for (auto& parameter : parameters) parameter.mutable_grad() = torch::randn_like(parameter);
 }
 
-TEST(AdamW, TakesTheStepsOfLibTorchsAdamW) {
+TEST(AdamW, MatchesLibTorchsAdamW) {
   auto ours = make_parameters(torch::kDouble), theirs = make_parameters(torch::kDouble);
   AdamWOptions options;
   options.lr = 0.01;
@@ -45,7 +45,7 @@ TEST(AdamW, TakesTheStepsOfLibTorchsAdamW) {
     EXPECT_LE((ours[p] - theirs[p]).abs().max().item<double>(), 1e-12);
 }
 
-TEST(AdamW, DecaysMatricesAndLeavesVectorsAlone) {
+TEST(AdamW, DecaysMatricesButNotVectors) {
   auto parameters = make_parameters(torch::kDouble);
   const auto before = torch::clone(parameters[0]), vector = torch::clone(parameters[1]);
   for (auto& parameter : parameters) parameter.mutable_grad() = torch::zeros_like(parameter);
@@ -84,9 +84,9 @@ TEST(AdamW, ChangesNothingWhenAGradientIsNotFinite) {
 
 TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreads) {
   std::vector<torch::Tensor> results;
-  ThreadCount threads_now(1);
+  ThreadCount threads(1);
   for (const int count : {1, 2, 3}) {
-    threads_now.set(count);
+    threads.set(count);
     auto parameters = make_parameters(torch::kFloat);
     AdamW adamw(parameters, {});
     for (int64_t step = 0; step < 3; ++step) {
@@ -99,7 +99,7 @@ TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreads) {
   EXPECT_TRUE(torch::equal(results[0], results[2]));
 }
 
-TEST(AdamW, InLittleMemoryTakesTheSameSteps) {
+TEST(AdamW, LeanMemoryTakesTheSameSteps) {
   auto ready = make_parameters(torch::kFloat), lean = make_parameters(torch::kFloat);
   AdamW all(ready, {}), little(lean, {}, AdamW::Memory::lean);
   EXPECT_FALSE(little.state.first[0].defined());
@@ -108,7 +108,7 @@ TEST(AdamW, InLittleMemoryTakesTheSameSteps) {
     set_gradients(lean, step);
     if (step == 0) lean[1].mutable_grad() = ready[1].mutable_grad() = torch::Tensor();
     EXPECT_EQ(all.step(0.1), little.step(0.1));
-    EXPECT_EQ(little.state.first[1].defined(), step > 0) << "made with the first update";
+    EXPECT_EQ(little.state.first[1].defined(), step > 0) << "allocated in the first update";
     for (size_t p = 0; p < ready.size(); ++p) {
       EXPECT_FALSE(lean[p].grad().defined());
       EXPECT_TRUE(torch::equal(ready[p], lean[p])) << p;
@@ -118,24 +118,24 @@ TEST(AdamW, InLittleMemoryTakesTheSameSteps) {
   }
 }
 
-// What other devices run.
-TEST(AdamW, TakesTheSameStepsWithoutItsKernels) {
+// Other devices use the portable implementation.
+TEST(AdamW, PortableTakesTheSameSteps) {
   auto fused = make_parameters(torch::kDouble), portable = make_parameters(torch::kDouble);
   AdamWOptions options;
   options.weight_decay = 0.1;
-  AdamW by_kernels(fused, options), by_libtorch(portable, options);
+  AdamW fused_adamw(fused, options), portable_adamw(portable, options);
   for (int64_t step = 0; step < 5; ++step) {
     set_gradients(fused, step);
     set_gradients(portable, step);
-    const double norm = by_kernels.step(0.5);
+    const double norm = fused_adamw.step(0.5);
     const PortableOnly portable_only;
-    EXPECT_NEAR(by_libtorch.step(0.5), norm, 1e-12 * norm);
+    EXPECT_NEAR(portable_adamw.step(0.5), norm, 1e-12 * norm);
   }
   for (size_t p = 0; p < fused.size(); ++p)
     EXPECT_LE((fused[p] - portable[p]).abs().max().item<double>(), 1e-12) << p;
 }
 
-TEST(AdamW, WithoutItsKernelsLeavesNoStalePackedCopy) {
+TEST(AdamW, PortableLeavesNoStalePackedCopy) {
   auto parameters = make_parameters(torch::kFloat);
   const auto before = packed_weight(parameters[2], false, /*forward=*/true).clone();
   AdamW adamw(parameters, {});

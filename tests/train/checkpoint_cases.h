@@ -12,7 +12,7 @@
 
 namespace translution::testing {
 
-/// Another content for every step.
+/// Content that is different for every step.
 inline CheckpointContent content_of(int64_t step) {
   const auto value = static_cast<double>(step);
   return {{{"blocks.0.weight", torch::full({3, 5}, value)},
@@ -37,7 +37,7 @@ inline void expect_content_of(int64_t step, const Checkpoint& checkpoint) {
   EXPECT_EQ(checkpoint.content.state, expected.state);
 }
 
-/// Every file below the directory with its bytes.
+/// The bytes of every file below the directory, by path.
 inline std::map<std::string, std::string> snapshot(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory))

@@ -1,4 +1,4 @@
-// Damage of any file of a checkpoint is found and named, and an older checkpoint is taken instead.
+// Damage to any file of a checkpoint is detected and reported, and an older checkpoint is used.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,14 +20,14 @@ using ::testing::StartsWith;
 
 constexpr const char* kFiles[] = {"manifest.json", "model.safetensors", "optimizer.safetensors"};
 
-// Steps 1 and 2, of which tests damage the latter.
+// Checkpoints of steps 1 and 2; the tests damage step 2.
 struct DamagedCheckpoint : ::testing::Test {
   DamagedCheckpoint() {
     CheckpointStore store(dir.path());
     for (const int64_t step : {1, 2}) store.save(step, content_of(step), false);
   }
 
-  void expect_named(const std::string& path) const {
+  void expect_reported(const std::string& path) const {
     EXPECT_THAT(message_of([&] { load_checkpoint(dir.path()); }),
                 AnyOf(StartsWith(path + ": is damaged: "), StartsWith(path + ": cannot be opened"),
                       HasSubstr(": has no manifest.json")));
@@ -36,57 +36,57 @@ struct DamagedCheckpoint : ::testing::Test {
   TempDir dir;
 };
 
-TEST_F(DamagedCheckpoint, EveryFlippedByteIsFound) {
+TEST_F(DamagedCheckpoint, EveryFlippedBitIsDetected) {
   for (const char* name : kFiles) {
     const auto path = dir / "step-00000002/" + name;
-    const auto whole = get_bytes(path);
-    for (size_t at = 0; at < whole.size(); ++at) {
-      auto bytes = whole;
+    const auto intact = get_bytes(path);
+    for (size_t at = 0; at < intact.size(); ++at) {
+      auto bytes = intact;
       bytes[at] ^= 1 << at % 8;
       put_bytes(path, bytes);
-      expect_named(path);
+      expect_reported(path);
     }
-    put_bytes(path, whole);
+    put_bytes(path, intact);
   }
   expect_content_of(2, load_checkpoint(dir.path()));
 }
 
-TEST_F(DamagedCheckpoint, EveryTruncationIsFound) {
+TEST_F(DamagedCheckpoint, EveryTruncationIsDetected) {
   for (const char* name : kFiles) {
     const auto path = dir / "step-00000002/" + name;
-    const auto whole = get_bytes(path);
-    for (size_t length = 0; length < whole.size(); ++length) {
-      put_bytes(path, whole.substr(0, length));
-      expect_named(path);
+    const auto intact = get_bytes(path);
+    for (size_t length = 0; length < intact.size(); ++length) {
+      put_bytes(path, intact.substr(0, length));
+      expect_reported(path);
     }
-    put_bytes(path, whole + "x");
-    expect_named(path);
-    put_bytes(path, whole);
+    put_bytes(path, intact + "x");
+    expect_reported(path);
+    put_bytes(path, intact);
   }
 }
 
-TEST_F(DamagedCheckpoint, SaysWhatWasExpectedAndFound) {
+TEST_F(DamagedCheckpoint, MessageHasExpectedAndFoundValues) {
   const auto path = dir / "step-00000002/model.safetensors";
-  const auto whole = get_bytes(path);
-  put_bytes(path, whole.substr(0, 10));
+  const auto intact = get_bytes(path);
+  put_bytes(path, intact.substr(0, 10));
   EXPECT_EQ(message_of([&] { load_model(dir.path()); }),
-            path + ": is damaged: has 10 bytes, the manifest says " + std::to_string(whole.size()) +
-                "; use another checkpoint");
-  auto bytes = whole;
+            path + ": is damaged: has 10 bytes, the manifest says " +
+                std::to_string(intact.size()) + "; use another checkpoint");
+  auto bytes = intact;
   bytes.back() ^= 64;
   put_bytes(path, bytes);
   EXPECT_EQ(message_of([&] { load_model(dir.path()); }),
             path + ": is damaged: its checksum is " + checksum_of(bytes) + ", the manifest says " +
-                checksum_of(whole) + "; use another checkpoint");
+                checksum_of(intact) + "; use another checkpoint");
 }
 
-TEST_F(DamagedCheckpoint, ThePreviousOneIsTakenAndTheDamagedOneReportedAndLeft) {
+TEST_F(DamagedCheckpoint, ThePreviousOneIsLoadedAndTheDamagedOneReported) {
   for (const char* name : kFiles) {
     const auto path = dir / "step-00000002/" + name;
-    const auto whole = get_bytes(path);
-    auto flipped = whole;
+    const auto intact = get_bytes(path);
+    auto flipped = intact;
     flipped[flipped.size() / 2] ^= 1;
-    for (const auto& bytes : {flipped, whole.substr(1), std::string()}) {
+    for (const auto& bytes : {flipped, intact.substr(1), std::string()}) {
       put_bytes(path, bytes);
       if (bytes.empty()) std::filesystem::remove(path);
       const auto before = snapshot(dir.path());
@@ -96,7 +96,7 @@ TEST_F(DamagedCheckpoint, ThePreviousOneIsTakenAndTheDamagedOneReportedAndLeft) 
       EXPECT_THAT(newest.skipped, ElementsAre(StartsWith(path)));
       EXPECT_EQ(snapshot(dir.path()), before);
     }
-    put_bytes(path, whole);
+    put_bytes(path, intact);
     EXPECT_EQ(newest_whole(dir.path()).checkpoint->step, 2);
   }
 }
@@ -120,7 +120,7 @@ TEST_F(DamagedCheckpoint, IsReplacedWhenItsStepIsReachedAgain) {
               ElementsAre(".lock", ".saved", "last", "step-00000001", "step-00000002"));
 }
 
-TEST_F(DamagedCheckpoint, AManifestThatFitsAHostileFileDoesNotHelpIt) {
+TEST_F(DamagedCheckpoint, AForgedManifestDoesNotMakeAHostileFileValid) {
   const auto path = dir / "step-00000002/model.safetensors";
   const std::string hostile("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);
   put_bytes(path, hostile);

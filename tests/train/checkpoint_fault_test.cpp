@@ -1,4 +1,4 @@
-// Whatever stops a save at whichever system call, no checkpoint there was is lost or changed.
+// A save that fails or is killed at any system call loses or changes no existing checkpoint.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,29 +16,29 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A store with steps 1 and 2, of which 1 is the best; step 3 is the save that is disturbed.
-struct DisturbedSave {
-  explicit DisturbedSave(int64_t keep) : keep_last(keep) {
+// A store with steps 1 (the best) and 2. The tests interrupt the save of step 3.
+struct InterruptedSave {
+  explicit InterruptedSave(int64_t keep) : keep_last(keep) {
     set_write_fault({});
     CheckpointStore store(dir.path(), keep_last);
     for (const int64_t step : {1, 2}) store.save(step, content_of(step), step == 1);
     before = snapshot(dir / "step-00000002");
   }
-  ~DisturbedSave() { set_write_fault({}); }
+  ~InterruptedSave() { set_write_fault({}); }
 
   void save(int64_t step) const {
     CheckpointStore(dir.path(), keep_last).save(step, content_of(step), /*is_best=*/true);
   }
 
-  // Of opening the store and saving step 3.
+  // The number of disk calls to open the store and save step 3.
   static int64_t count_calls(int64_t keep) {
-    const DisturbedSave undisturbed(keep);
+    const InterruptedSave uninterrupted(keep);
     set_write_fault({});
-    undisturbed.save(3);
+    uninterrupted.save(3);
     return count_disk_calls();
   }
 
-  // Step 3 is there and whole, or step 2 is as it was.
+  // Step 3 is complete, or step 2 is unchanged.
   void expect_nothing_lost() const {
     const auto newest = newest_whole(dir.path());
     ASSERT_TRUE(newest.checkpoint);
@@ -71,104 +71,104 @@ struct DisturbedSave {
 struct CheckpointFault : ::testing::TestWithParam<int64_t> {};
 
 TEST_P(CheckpointFault, LackOfSpaceAtAnyCallLosesNothing) {
-  const int64_t calls = DisturbedSave::count_calls(GetParam());
+  const int64_t calls = InterruptedSave::count_calls(GetParam());
   EXPECT_GT(calls, 25);
   int64_t failures = 0;
   for (const Fault kind : {Fault::enospc, Fault::torn})
     for (int64_t call = 1; call <= calls; ++call) {
       SCOPED_TRACE(name_of(kFaults, kind) + std::string(" at call ") + std::to_string(call));
-      const DisturbedSave disturbed(GetParam());
+      const InterruptedSave interrupted(GetParam());
       set_write_fault({kind, call});
-      const auto message = message_of([&] { disturbed.save(3); });
+      const auto message = message_of([&] { interrupted.save(3); });
       if (!message.empty()) {
         EXPECT_THAT(message,
                     HasSubstr("saving the checkpoint of step 3 failed; earlier checkpoints"));
         EXPECT_THAT(message, HasSubstr("No space left on device; free some space"));
         ++failures;
       }
-      disturbed.expect_nothing_lost();
-      disturbed.expect_the_next_save_works();
+      interrupted.expect_nothing_lost();
+      interrupted.expect_the_next_save_works();
     }
-  EXPECT_GT(failures, calls);  // only what removes old ones is no reason to fail
+  EXPECT_GT(failures, calls);  // only failed removals of old checkpoints do not fail the save
 }
 
-TEST_P(CheckpointFault, WritesCutShortAndSignalsDoNotDisturb) {
-  const int64_t calls = DisturbedSave::count_calls(GetParam());
+TEST_P(CheckpointFault, PartialWritesAndSignalsDoNotInterruptASave) {
+  const int64_t calls = InterruptedSave::count_calls(GetParam());
   for (const Fault kind : {Fault::cut, Fault::interrupt})
     for (int64_t call = 1; call <= calls; ++call) {
-      const DisturbedSave disturbed(GetParam());
+      const InterruptedSave interrupted(GetParam());
       set_write_fault({kind, call});
-      disturbed.save(3);
-      expect_content_of(3, load_checkpoint(disturbed.dir.path()));
+      interrupted.save(3);
+      expect_content_of(3, load_checkpoint(interrupted.dir.path()));
     }
 }
 
 TEST_P(CheckpointFault, AKillAtAnyCallLosesNothing) {
-  const int64_t calls = DisturbedSave::count_calls(GetParam());
+  const int64_t calls = InterruptedSave::count_calls(GetParam());
   for (int64_t call = 1; call <= calls; ++call) {
     SCOPED_TRACE("call " + std::to_string(call));
-    const DisturbedSave disturbed(GetParam());
+    const InterruptedSave interrupted(GetParam());
     const auto killed_at = [&](int64_t n) {
       return in_child([&] {
         set_write_fault({Fault::kill, n});
-        disturbed.save(3);
+        interrupted.save(3);
       });
     };
     EXPECT_EQ(killed_at(call), -SIGKILL);
-    disturbed.expect_nothing_lost();
-    killed_at(1 + call % 5);  // while it clears away what the first one left
-    disturbed.expect_nothing_lost();
-    disturbed.expect_the_next_save_works();
+    interrupted.expect_nothing_lost();
+    killed_at(1 + call % 5);  // while it removes the temporary files of the first kill
+    interrupted.expect_nothing_lost();
+    interrupted.expect_the_next_save_works();
   }
 }
 
-TEST_P(CheckpointFault, AKillWhileAStepIsReplacedLosesNothing) {
-  const int64_t calls = DisturbedSave::count_calls(GetParam());
+TEST_P(CheckpointFault, AKillWhileReplacingAStepLosesNothing) {
+  const int64_t calls = InterruptedSave::count_calls(GetParam());
   for (int64_t call = 1; call <= calls; ++call) {
     SCOPED_TRACE("call " + std::to_string(call));
-    const DisturbedSave disturbed(GetParam());
+    const InterruptedSave interrupted(GetParam());
     in_child([&] {
       set_write_fault({Fault::kill, call});
-      disturbed.save(2);
+      interrupted.save(2);
     });
-    const auto newest = newest_whole(disturbed.dir.path());
+    const auto newest = newest_whole(interrupted.dir.path());
     ASSERT_TRUE(newest.checkpoint);
     expect_content_of(2, *newest.checkpoint);
     EXPECT_TRUE(newest.skipped.empty());
-    disturbed.expect_the_next_save_works();
+    interrupted.expect_the_next_save_works();
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(KeepLast, CheckpointFault, ::testing::Values(1, 3));
 
-TEST(CheckpointFault, TheMessageNamesFileReasonAndWhatToDo) {
-  const DisturbedSave disturbed(3);
+TEST(CheckpointFault, MessageHasFileReasonAndAdvice) {
+  const InterruptedSave interrupted(3);
   set_write_fault({Fault::enospc, 3});
-  const auto message = message_of([&] { disturbed.save(3); });
+  const auto message = message_of([&] { interrupted.save(3); });
   EXPECT_THAT(message,
               HasSubstr("saving the checkpoint of step 3 failed; earlier checkpoints are intact: " +
-                        disturbed.dir.path()));
+                        interrupted.dir.path()));
   EXPECT_THAT(message, HasSubstr("/model.safetensors: cannot be written: No space left on device; "
                                  "free some space"));
   EXPECT_THAT(message, Not(HasSubstr("\n")));
 }
 
-TEST(CheckpointFault, AKillBetweenCheckpointAndLinksIsMadeGoodWhenOpened) {
-  const int64_t calls = DisturbedSave::count_calls(3);
-  int64_t behind = 0;
+TEST(CheckpointFault, LinksAreRepairedAfterAKillBeforeTheirUpdate) {
+  const int64_t calls = InterruptedSave::count_calls(3);
+  int64_t outdated = 0;
   for (int64_t call = 1; call <= calls; ++call) {
-    const DisturbedSave disturbed(3);
+    const InterruptedSave interrupted(3);
     in_child([&] {
       set_write_fault({Fault::kill, call});
-      disturbed.save(3);
+      interrupted.save(3);
     });
-    if (newest_whole(disturbed.dir.path()).checkpoint->step < 3) continue;
-    behind += load_checkpoint(disturbed.dir / "best").step != 3;
-    const CheckpointStore opened(disturbed.dir.path());
-    EXPECT_EQ(load_checkpoint(disturbed.dir / "last").step, 3);
-    EXPECT_EQ(load_checkpoint(disturbed.dir / "best").step, 3);
+    if (newest_whole(interrupted.dir.path()).checkpoint->step < 3) continue;
+    outdated += load_checkpoint(interrupted.dir / "best").step != 3;
+    const CheckpointStore opened(interrupted.dir.path());
+    EXPECT_EQ(load_checkpoint(interrupted.dir / "last").step, 3);
+    EXPECT_EQ(load_checkpoint(interrupted.dir / "best").step, 3);
   }
-  EXPECT_GT(behind, 3);
+  EXPECT_GT(outdated, 3);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 std::string target(const std::string& link) { return std::filesystem::read_symlink(link); }
 
-TEST(Checkpoint, BringsBackWhatWasSaved) {
+TEST(Checkpoint, LoadsWhatWasSaved) {
   const TempDir dir;
   CheckpointStore(dir / "run/checkpoints").save(12, content_of(12), /*is_best=*/true);
   const auto checkpoint = load_checkpoint(dir / "run/checkpoints/step-00000012");
@@ -32,7 +32,7 @@ TEST(Checkpoint, BringsBackWhatWasSaved) {
               ElementsAre("manifest.json", "model.safetensors", "optimizer.safetensors"));
 }
 
-TEST(Checkpoint, IsFoundByItsDirectoryItsLinkItsStoreOrItsRun) {
+TEST(Checkpoint, IsFoundByDirectoryLinkStoreOrRun) {
   const TempDir dir;
   CheckpointStore store(dir / "checkpoints");
   store.save(1, content_of(1), true);
@@ -46,7 +46,7 @@ TEST(Checkpoint, IsFoundByItsDirectoryItsLinkItsStoreOrItsRun) {
   expect_same_tensors(load_model(dir / "checkpoints/last/model.safetensors"), content_of(2).model);
 }
 
-TEST(Checkpoint, SaysWhatWasExpectedWhereThereIsNone) {
+TEST(Checkpoint, NamesWhatIsMissing) {
   const TempDir dir;
   EXPECT_EQ(
       message_of([&] { load_checkpoint(dir.path()); }),
@@ -63,7 +63,7 @@ TEST(Checkpoint, SaysWhatWasExpectedWhereThereIsNone) {
   }
 }
 
-TEST(Checkpoint, KeepsNeitherTheFileNorTheTensorsOfTheCaller) {
+TEST(Checkpoint, DoesNotReferToTheFileOrTheTensorsOfTheCaller) {
   const TempDir dir;
   CheckpointStore store(dir.path());
   auto content = content_of(5);
@@ -74,7 +74,7 @@ TEST(Checkpoint, KeepsNeitherTheFileNorTheTensorsOfTheCaller) {
   expect_content_of(5, loaded);
 }
 
-TEST(CheckpointStore, KeepsTheLastAndTheBest) {
+TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   const TempDir dir;
   CheckpointStore store(dir.path(), /*keep_last=*/2);
   for (int64_t step = 10; step <= 60; step += 10) store.save(step, content_of(step), step == 20);
@@ -87,7 +87,7 @@ TEST(CheckpointStore, KeepsTheLastAndTheBest) {
   EXPECT_EQ(target(dir / "best"), "step-00000070");
 }
 
-TEST(CheckpointStore, LeavesHigherStepsAndReplacesTheSame) {
+TEST(CheckpointStore, KeepsHigherStepsAndReplacesTheSameStep) {
   const TempDir dir;
   CheckpointStore store(dir.path(), /*keep_last=*/1);
   store.save(300, content_of(300), false);
@@ -118,7 +118,7 @@ TEST(CheckpointStore, RefusesASecondProcessAndNamesTheFirst) {
                  "; wait until it ends, or choose another directory"));
 }
 
-TEST(CheckpointStore, RefusesWhatMakesNoSense) {
+TEST(CheckpointStore, RefusesInvalidArguments) {
   const TempDir dir;
   EXPECT_THROW(CheckpointStore(dir.path(), 0), std::invalid_argument);
   CheckpointStore store(dir.path());
@@ -130,7 +130,7 @@ TEST(CheckpointStore, RefusesWhatMakesNoSense) {
   EXPECT_THAT(names_in(dir.path()), ElementsAre(".lock"));
 }
 
-TEST(CheckpointStore, ClearsTemporariesAndFinishesLinksWhenOpened) {
+TEST(CheckpointStore, RemovesTemporariesAndRepairsLinksWhenOpened) {
   const TempDir dir;
   {
     CheckpointStore store(dir.path());
@@ -151,7 +151,7 @@ TEST(CheckpointStore, ClearsTemporariesAndFinishesLinksWhenOpened) {
   EXPECT_EQ(target(dir / "best"), "step-00000002");
 }
 
-TEST(Disk, RemovingALinkLeavesWhatItNames) {
+TEST(Disk, RemovingALinkDoesNotRemoveItsTarget) {
   const TempDir dir;
   std::filesystem::create_directory(dir / "kept");
   put_bytes(dir / "kept/file", "x");

@@ -18,7 +18,7 @@ std::string message_of(const std::string& toml) {
   return "";
 }
 
-TEST(Config, TakesTextNumbersSwitchesListsAndSections) {
+TEST(Config, ParsesTextNumbersSwitchesListsAndSections) {
   const auto texts = parse_config(
       "lr = 0.25\n[data]\neval-on = [\"static\", \"dynamic\"]\nplacement = true\n[train]\nbatch = "
       "64\n",
@@ -28,13 +28,13 @@ TEST(Config, TakesTextNumbersSwitchesListsAndSections) {
       (Texts{{"lr", "0.25"}, {"eval-on", "static,dynamic"}, {"placement", "on"}, {"batch", "64"}}));
 }
 
-TEST(Config, ReadsBackWhatItWrites) {
+TEST(Config, ReadsBackTheSame) {
   const SettingTexts texts = {{"data", "mnist:C:\\a \"b\"\n\t\x1f\x7f"}, {"lr", "0.1"}};
   const auto text = format_config({"a comment"}, {{"run", texts}});
   EXPECT_EQ(parse_config(text, "run.toml", kKnown), (Texts{texts.begin(), texts.end()}));
 }
 
-TEST(Config, TakesAnyLetterInQuotesAndCommentsOnly) {
+TEST(Config, AcceptsNonAsciiOnlyInQuotesAndComments) {
   const auto texts = parse_config("# größe\ndata = \"mnist:größe\" # ß\n", "run.toml", kKnown);
   EXPECT_EQ(texts, (Texts{{"data", "mnist:größe"}}));
   EXPECT_THAT(message_of("lr = 1\ngröße = 2\n"), testing::StartsWith("run.toml:2: "));
@@ -42,7 +42,7 @@ TEST(Config, TakesAnyLetterInQuotesAndCommentsOnly) {
   EXPECT_THAT(message_of(std::string("[\0a]\nlr = 1\n", 12)), testing::StartsWith("run.toml:1: "));
 }
 
-TEST(Config, NamesWhatIsWrong) {
+TEST(Config, NamesTheErrorInTheFile) {
   EXPECT_EQ(message_of("bach = 1"), "run.toml: unknown setting 'bach'; did you mean 'batch'?");
   EXPECT_EQ(message_of("foo = 1"),
             "run.toml: unknown setting 'foo'; see `translution train --help`");

@@ -17,9 +17,9 @@ std::string refusal(const std::string& name) {
   return "was accepted";
 }
 
-TEST(Device, OfTheCpuIsAlwaysThere) { EXPECT_EQ(find_device("cpu"), torch::Device(torch::kCPU)); }
+TEST(Device, CpuIsAlwaysFound) { EXPECT_EQ(find_device("cpu"), torch::Device(torch::kCPU)); }
 
-TEST(Device, OfAnotherNameIsRefused) {
+TEST(Device, UnknownNameIsRefused) {
   for (const std::string name : {"", "gpu", "CPU", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "cuda:1 ",
                                  "cuda:100", "mps:0", "meta", "cuda,cpu"}) {
     EXPECT_THROW(find_device(name), std::invalid_argument) << name;
@@ -27,15 +27,16 @@ TEST(Device, OfAnotherNameIsRefused) {
   }
 }
 
-TEST(Device, ThatThisLibTorchLacksIsRefused) {
-  if (at::globalContext().hasCUDART() || at::hasMPS()) GTEST_SKIP() << "this LibTorch has some";
+TEST(Device, MissingInThisLibTorchIsRefused) {
+  if (at::globalContext().hasCUDART() || at::hasMPS())
+    GTEST_SKIP() << "this LibTorch supports another device";
   for (const std::string name : {"cuda", "cuda:1"})
     EXPECT_EQ(refusal(name), "device " + name + ": this LibTorch was built without CUDA; use cpu");
   EXPECT_EQ(refusal("mps"), "device mps: this LibTorch was built without MPS; use cpu");
 }
 
-// The meta device stands for any other: its tensors cannot be mixed with those of the CPU.
-TEST(Device, OfTheLogitsIsWhereTheLossIsComputed) {
+// The meta device represents any other device: its tensors cannot be mixed with CPU tensors.
+TEST(Device, LossIsComputedOnTheDeviceOfTheLogits) {
   const auto logits = torch::zeros({3, 5}, torch::kMeta).requires_grad_();
   for (const auto& target : {torch::tensor({4, 0, 2}), torch::full({3, 5}, 0.2)}) {
     const auto loss = loss_of(logits, target, 0.1);

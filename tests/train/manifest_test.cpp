@@ -24,7 +24,7 @@ Manifest a_manifest() {
           {{"epoch", 3}, {"name", "größe\n\"x\""}, {"losses", {0.1, 1e-300, -0.0}}}};
 }
 
-TEST(Manifest, ComesBackTheSame) {
+TEST(Manifest, ReadsBackTheSame) {
   const auto expected = a_manifest();
   const auto got = parse_manifest(format_manifest(expected));
   EXPECT_EQ(got.step, expected.step);
@@ -37,7 +37,7 @@ TEST(Manifest, ComesBackTheSame) {
   EXPECT_TRUE(nlohmann::json::parse(format_manifest(expected)).contains("state"));
 }
 
-TEST(Manifest, BringsBackEveryBitOfNumbers) {
+TEST(Manifest, ReadsBackTheSameBitsOfNumbers) {
   auto manifest = a_manifest();
   Random random({5});
   std::vector<double> numbers = {std::numeric_limits<double>::denorm_min(),
@@ -56,7 +56,7 @@ TEST(Manifest, BringsBackEveryBitOfNumbers) {
   }
 }
 
-TEST(Manifest, RefusesAStateThatWouldNotComeBack) {
+TEST(Manifest, RefusesAStateThatWouldNotReadBack) {
   auto manifest = a_manifest();
   for (const double number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     manifest.state = {{"x", {number}}};
@@ -68,19 +68,19 @@ TEST(Manifest, RefusesAStateThatWouldNotComeBack) {
               HasSubstr("UTF-8"));
 }
 
-TEST(Manifest, AnyChangeIsDamage) {
-  const auto whole = format_manifest(a_manifest());
-  for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
-    auto text = whole;
+TEST(Manifest, DetectsAnyFlippedBitAndAnyTruncation) {
+  const auto intact = format_manifest(a_manifest());
+  for (size_t bit = 0; bit < 8 * intact.size(); ++bit) {
+    auto text = intact;
     text[bit / 8] ^= 1 << bit % 8;
     EXPECT_THAT(message_of([&] { parse_manifest(text); }), HasSubstr("is damaged")) << bit;
   }
-  for (size_t length = 0; length < whole.size(); ++length)
-    EXPECT_THROW(parse_manifest(whole.substr(0, length)), std::runtime_error) << length;
+  for (size_t length = 0; length < intact.size(); ++length)
+    EXPECT_THROW(parse_manifest(intact.substr(0, length)), std::runtime_error) << length;
 }
 
-// With a checksum that fits, as a hostile writer would make it.
-TEST(Manifest, LiesWithAFittingChecksumAreRefused) {
+// As a hostile writer would forge it.
+TEST(Manifest, RefusesInvalidContentWithAValidChecksum) {
   const std::string sum = checksum_of("");
   const auto with = [&](const std::string& version, const std::string& step,
                         const std::string& bytes, const std::string& digits) {
@@ -91,7 +91,7 @@ TEST(Manifest, LiesWithAFittingChecksumAreRefused) {
   };
   const std::string good = "\"" + sum + "\"";
   EXPECT_EQ(parse_manifest(seal_manifest(with("1", "7", "0", good))).step, 7);
-  const std::pair<std::string, const char*> lies[] = {
+  const std::pair<std::string, const char*> invalid[] = {
       {"", "not JSON"},
       {"\"}", "has no entry format"},
       {R"(","format":"other"})", "is not a manifest"},
@@ -108,7 +108,7 @@ TEST(Manifest, LiesWithAFittingChecksumAreRefused) {
       {"\",\"x\":" + std::string(100000, '['), "nested more than 64 levels deep"},
       {with("1", "7", "1e999", good), "out of range"},
   };
-  for (const auto& [rest, expected] : lies) {
+  for (const auto& [rest, expected] : invalid) {
     const auto message = message_of([&, text = &rest] { parse_manifest(seal_manifest(*text)); });
     EXPECT_THAT(message, HasSubstr(expected));
     EXPECT_THAT(message, Not(HasSubstr("\n")));

@@ -11,14 +11,14 @@ using ::testing::HasSubstr;
 
 constexpr const char* kLine = "{\"step\":1,\"epoch\":0.5,\"split\":\"train\",\"loss\":0.25}";
 
-class Damage : public ::testing::Test {
+class DamagedLog : public ::testing::Test {
  protected:
   std::vector<Metrics> read(const std::string& content) {
     put_bytes(path_, content);
     return read_metrics(path_);
   }
 
-  // The message for content that has to be refused.
+  // The error message for this content.
   std::string refusal(const std::string& content) {
     try {
       read(content);
@@ -32,15 +32,15 @@ class Damage : public ::testing::Test {
   const std::string path_ = directory_ / "metrics.jsonl";
 };
 
-TEST_F(Damage, CutAtEveryByteCostsTheLastLineOnly) {
+TEST_F(DamagedLog, CutAtAnyByteLosesOnlyTheLastLine) {
   const std::string lines = std::string(kLine) + "\n" + kLine + "\n" + kLine + "\n";
   const size_t length = std::string(kLine).size() + 1;
   for (size_t size = 0; size <= lines.size(); ++size)
-    // A line is whole with its closing brace, even before the line feed behind it.
+    // A line is complete at its closing brace, without the line feed.
     EXPECT_EQ(read(lines.substr(0, size)).size(), (size + 1) / length) << size << " bytes";
 }
 
-TEST_F(Damage, IsNamedByItsLine) {
+TEST_F(DamagedLog, IsReportedWithTheLineNumber) {
   const std::string line = kLine, bad = "{\"step\":2,\"epoch\"";
   EXPECT_THAT(refusal(line + "\n" + bad + "\n" + line + "\n"),
               HasSubstr(path_ + ": line 2 is dam"));
@@ -49,7 +49,7 @@ TEST_F(Damage, IsNamedByItsLine) {
   EXPECT_EQ(read(line + "\n" + bad + "\n").size(), 1u);
 }
 
-TEST_F(Damage, IsAnythingThatIsNoMoment) {
+TEST_F(DamagedLog, RefusesLinesThatAreNotEntries) {
   for (const std::string bad :
        {"[]", "1", "null", "{}", "{\"step\":1,\"epoch\":1}", "{\"epoch\":1,\"split\":\"a\"}",
         "{\"step\":1.5,\"epoch\":1,\"split\":\"a\"}", "{\"step\":-1,\"epoch\":1,\"split\":\"a\"}",
@@ -63,7 +63,7 @@ TEST_F(Damage, IsAnythingThatIsNoMoment) {
     EXPECT_THAT(refusal(bad + "\n" + kLine + "\n"), HasSubstr("line 1 is damaged")) << bad;
 }
 
-TEST_F(Damage, OfAnySingleBitIsRefusedOrReadAsALine) {
+TEST_F(DamagedLog, WithAFlippedBitIsRefusedOrStillParses) {
   const std::string lines = std::string(kLine) + "\n" + kLine + "\n";
   for (size_t bit = 0; bit < 8 * lines.size(); ++bit) {
     std::string damaged = lines;
@@ -77,18 +77,18 @@ TEST_F(Damage, OfAnySingleBitIsRefusedOrReadAsALine) {
   }
 }
 
-TEST_F(Damage, OfDeepOrEndlessLinesIsRefused) {
+TEST_F(DamagedLog, WithDeeplyNestedOrVeryLongLinesIsRefused) {
   EXPECT_THAT(refusal(std::string(60000, '[') + "\n" + kLine), HasSubstr("line 1 is damaged"));
   EXPECT_THAT(refusal(std::string(1 << 22, '[') + "\n" + kLine), HasSubstr("line 1 is damaged"));
 }
 
-TEST_F(Damage, InTheMiddleStopsAResume) {
+TEST_F(DamagedLog, DamagedInTheMiddleCannotBeResumed) {
   put_bytes(path_, "damaged\n" + std::string(kLine) + "\n");
   EXPECT_THROW(MetricsLog(directory_.path(), 1), std::runtime_error);
   EXPECT_EQ(get_bytes(path_), "damaged\n" + std::string(kLine) + "\n");
 }
 
-TEST_F(Damage, OfTheWholeFileNamesThePath) {
+TEST_F(DamagedLog, ThatIsMissingOrADirectoryIsRefused) {
   EXPECT_THROW(read_metrics(directory_ / "missing"), std::runtime_error);
   EXPECT_THROW(read_metrics(directory_.path()), std::runtime_error);
 }

@@ -34,14 +34,14 @@ struct Files {
   std::string jsonl, csv;
 };
 
-Files undisturbed(int64_t last) {
+Files uninterrupted_log(int64_t last) {
   const TempDir directory;
   MetricsLog log(directory.path());
   log_steps(log, 0, last);
   return Files(directory);
 }
 
-TEST(MetricsLog, WritesOneObjectPerMomentAndOneCsvLinePerValue) {
+TEST(MetricsLog, WritesOneObjectPerEntryAndOneCsvLinePerValue) {
   const TempDir directory;
   MetricsLog log(directory / "runs/one");
   log.add({12, 0.5, "train", {{"loss", 0.25}, {"top-1", 1}}});
@@ -74,7 +74,7 @@ TEST(MetricsLog, ReadsBackTheSameBits) {
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(read[0].values[i], written.values[i]);
 }
 
-TEST(MetricsLog, RefusesNamesThatWouldBreakAFile) {
+TEST(MetricsLog, RefusesInvalidEntries) {
   const TempDir directory;
   MetricsLog log(directory.path());
   for (const char* name : {"", "a,b", "a\nb", "\"", "\\", "step", "epoch", "split", "\xc3\xa9"})
@@ -86,8 +86,8 @@ TEST(MetricsLog, RefusesNamesThatWouldBreakAFile) {
   EXPECT_EQ(get_bytes(directory / "metrics.jsonl"), "");
 }
 
-TEST(MetricsLog, OfAResumedRunEqualsTheUndisturbedOne) {
-  const Files expected = undisturbed(23);
+TEST(MetricsLog, OfAResumedRunEqualsThatOfAnUninterruptedOne) {
+  const Files expected = uninterrupted_log(23);
   for (int64_t resumed_at = 0; resumed_at <= 17; ++resumed_at) {
     const TempDir directory;
     {
@@ -100,20 +100,20 @@ TEST(MetricsLog, OfAResumedRunEqualsTheUndisturbedOne) {
   }
 }
 
-TEST(MetricsLog, CutsWhateverAKilledRunLeftBehind) {
-  const Files expected = undisturbed(6), longer = undisturbed(9);
+TEST(MetricsLog, TruncatesTheLogOfAKilledRun) {
+  const Files expected = uninterrupted_log(6), longer = uninterrupted_log(9);
   for (size_t size = expected.jsonl.size(); size <= longer.jsonl.size(); ++size) {
     const TempDir directory;
     put_bytes(directory / "metrics.jsonl", longer.jsonl.substr(0, size));
-    // The two files may have been left at different places.
+    // A kill can leave the two files at different steps.
     put_bytes(directory / "metrics.csv", longer.csv.substr(0, size % longer.csv.size()));
-    put_bytes(directory / "metrics.jsonl.new", "half of an earlier cut");
+    put_bytes(directory / "metrics.jsonl.new", "rest of an interrupted truncation");
     MetricsLog log(directory.path(), 6);
     EXPECT_TRUE(Files(directory) == expected) << size << " bytes";
   }
 }
 
-TEST(MetricsLog, OfANewRunForgetsTheOldOne) {
+TEST(MetricsLog, OfANewRunReplacesTheOldOne) {
   const TempDir directory;
   {
     MetricsLog log(directory.path());
@@ -122,11 +122,11 @@ TEST(MetricsLog, OfANewRunForgetsTheOldOne) {
   put_bytes(directory / "metrics.jsonl", "damaged\nlines\n");
   MetricsLog log(directory.path());
   log_steps(log, 0, 5);
-  EXPECT_TRUE(Files(directory) == undisturbed(5));
+  EXPECT_TRUE(Files(directory) == uninterrupted_log(5));
   EXPECT_FALSE(std::filesystem::exists(directory / "metrics.jsonl.new"));
 }
 
-TEST(MetricsLog, NamesThePathThatCannotBeWritten) {
+TEST(MetricsLog, NamesAPathThatCannotBeWritten) {
   const TempDir directory;
   put_bytes(directory / "file", "");
   try {

@@ -18,7 +18,7 @@ TEST(LearningRate, RisesToLrAndFallsAlongHalfACosine) {
   EXPECT_DOUBLE_EQ(learning_rate(options, 54, 104), 2);
 }
 
-TEST(TrainSettings, ReadBackWhatTheyWrite) {
+TEST(TrainSettings, ReadBackTheSame) {
   TrainOptions options;
   options.lr = 3e-4, options.batch = 17, options.schedule = Schedule::constant;
   const auto texts = texts_of(train_settings(), options);
@@ -28,7 +28,7 @@ TEST(TrainSettings, ReadBackWhatTheyWrite) {
   EXPECT_EQ(again.lr, 3e-4);
 }
 
-TEST(TrainSettings, RefuseWhatMakesNoSense) {
+TEST(TrainSettings, RefuseInvalidValues) {
   const auto message = [](const std::string& name, const std::string& text) -> std::string {
     TrainOptions options;
     try {

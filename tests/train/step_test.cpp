@@ -18,7 +18,7 @@ struct Learner {
 
   StepOutcome step(const Batch& batch, const StepOptions& options) {
     return train_step(network, optimizer, batch, options, {},
-                      [this](int64_t parts) { told.push_back(parts); });
+                      [this](int64_t parts) { reported.push_back(parts); });
   }
   static const ModelOptions& seeded(const ModelOptions& model) {
     torch::manual_seed(kSeed);
@@ -33,32 +33,32 @@ struct Learner {
 
   Network network;
   AdamW optimizer;
-  std::vector<int64_t> told;
+  std::vector<int64_t> reported;
 };
 
-TEST(TrainStep, InPartsIsTheStepOfTheWholeBatch) {
+TEST(TrainStep, InPartsEqualsTheStepOfTheWholeBatch) {
   for (const auto& model : {tiny_vit(), tiny_gpt()}) {
     Learner whole(model), parts(model);
     const auto batch = random_batch(model, 7);
     const auto one = whole.step(batch, {1, 0.1, 0.5}), three = parts.step(batch, {3, 0.1, 0.5});
     EXPECT_NEAR(one.loss, three.loss, 1e-5);
     EXPECT_NEAR(one.norm, three.norm, 1e-4 * one.norm);
-    EXPECT_THAT(whole.told, ElementsAre(1));
-    EXPECT_THAT(parts.told, ElementsAre(1, 2, 3));
+    EXPECT_THAT(whole.reported, ElementsAre(1));
+    EXPECT_THAT(parts.reported, ElementsAre(1, 2, 3));
     const auto a = whole.weights(), b = parts.weights();
-    // AdamW's first step is as long for a gradient near 0 as for any other.
+    // AdamW's first step does not depend on the size of a gradient, so rounding near 0 matters.
     for (size_t p = 0; p < a.size(); ++p) EXPECT_LE((a[p] - b[p]).abs().max().item<double>(), 2e-3);
   }
 }
 
-TEST(TrainStep, OfMorePartsThanSamplesIsWhole) {
+TEST(TrainStep, MayHaveMorePartsThanSamples) {
   const auto model = tiny_vit();
   Learner whole(model), parts(model);
   const auto batch = random_batch(model, 2);
   EXPECT_NEAR(whole.step(batch, {}).loss, parts.step(batch, {5}).loss, 1e-5);
 }
 
-TEST(TrainStep, ChangesNothingWhereTheLossIsNotFinite) {
+TEST(TrainStep, ChangesNothingIfTheLossIsNotFinite) {
   const auto model = tiny_vit();
   Learner learner(model);
   auto batch = random_batch(model, 4);

@@ -12,9 +12,9 @@
 namespace translution::testing {
 namespace {
 
-// -------------------------------------------------- a reader of its own, from the file format
+// ------------------------------------------- an independent reader, after the file format
 
-// CRC-32C a bit at a time.
+// CRC-32C, bit by bit.
 uint32_t slow_crc(const std::string& bytes) {
   uint32_t crc = 0xffffffff;
   for (const unsigned char byte : bytes)
@@ -29,12 +29,12 @@ class Reader {
  public:
   explicit Reader(std::string bytes) : bytes_(std::move(bytes)) {}
 
-  bool at_end() const { return place_ == bytes_.size(); }
+  bool at_end() const { return at_ == bytes_.size(); }
 
   std::string take(size_t count) {
-    if (count > bytes_.size() - place_) throw std::runtime_error("file is too short");
-    place_ += count;
-    return bytes_.substr(place_ - count, count);
+    if (count > bytes_.size() - at_) throw std::runtime_error("file is too short");
+    at_ += count;
+    return bytes_.substr(at_ - count, count);
   }
 
   template <typename Value>
@@ -69,7 +69,7 @@ class Reader {
 
  private:
   std::string bytes_;
-  size_t place_ = 0;
+  size_t at_ = 0;
 };
 
 struct Event {
@@ -139,7 +139,7 @@ std::vector<Event> events_of(const std::string& path) {
 
 // ------------------------------------------------------------------------------------- tests
 
-TEST(Crc32c, HasTheKnownValues) {
+TEST(Crc32c, MatchesKnownValues) {
   EXPECT_EQ(crc32c(""), 0u);
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
   // RFC 3720, B.4.
@@ -172,19 +172,19 @@ TEST(TensorBoard, EventsReadBack) {
   EXPECT_GE(events[3].wall_time, events[0].wall_time);
 }
 
-TEST(TensorBoard, ANewFileIsReadAfterThoseThatAreThere) {
+TEST(TensorBoard, ANewFileIsReadAfterExistingFiles) {
   const TempDir directory;
-  std::vector<std::string> made;
+  std::vector<std::string> paths;
   for (int i = 0; i < 3; ++i) {
-    made.push_back(new_event_path(directory.path()));
-    put_bytes(made.back(), "");
+    paths.push_back(new_event_path(directory.path()));
+    put_bytes(paths.back(), "");
   }
-  EXPECT_EQ(files_in_order(directory.path()), made);
+  EXPECT_EQ(files_in_order(directory.path()), paths);
 }
 
-// The one file of a resumed run has what the log has kept, in which later steps are cut, and it
-// tells a TensorBoard that is open to forget what it has read.
-TEST(TensorBoard, AResumedRunHasOneNewFileThatIsMadeFromTheLog) {
+// A resumed run has one event file with the entries of the truncated log. The file makes a running
+// TensorBoard discard what it has read.
+TEST(TensorBoard, AResumedRunHasOneNewFileFromTheLog) {
   const TempDir directory;
   std::vector<std::string> seen;
   for (const int64_t resumed_at : {-1, 7, 4}) {
@@ -210,7 +210,7 @@ TEST(TensorBoard, AResumedRunHasOneNewFileThatIsMadeFromTheLog) {
   }
 }
 
-TEST(TensorBoard, IsLive) {
+TEST(TensorBoard, EventsAreWrittenAtOnce) {
   const TempDir directory;
   MetricsLog log(directory.path());
   for (size_t count = 1; count <= 3; ++count) {

@@ -1,6 +1,6 @@
-// Whole models give the same bits on any number of threads: logits, gradients, and the weights
-// after ten steps of training. The sizes are such that LibTorch cuts its own calls by the number of
-// threads: 32,768 numbers or more, and no multiples of a vector.
+// Complete models give the same bits on any number of threads: logits, gradients, and the weights
+// after ten training steps. The sizes make LibTorch split its own calls by the number of threads:
+// 32,768 elements or more, and no multiples of a vector width.
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -41,7 +41,7 @@ ModelOptions small_model(Family family, const Position& position) {
   return options;
 }
 
-// What a run leaves behind.
+// The results of a training.
 struct Trained {
   NamedTensors first;    // logits and gradients of the first step
   NamedTensors weights;  // after the last
@@ -103,10 +103,11 @@ void expect_same(const NamedTensors& got, const NamedTensors& expected, const st
 class Threads : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+    if (!runtime().fused())
+      GTEST_SKIP() << "the portable implementation does not guarantee the same bits";
   }
 
-  // Trains on 1, 2, 3 and 8 threads.
+  // Compares trainings on 1, 2, 3 and 8 threads.
   static void expect_same_bits(const std::string& name, const ModelOptions& options,
                                bool shares = false) {
     SCOPED_TRACE(name);
@@ -140,19 +141,21 @@ ModelOptions in_bf16(ModelOptions options) {
 }
 
 TEST_F(Threads, GiveTheSameViTInBf16) {
-  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+  if (!runtime().fused())
+    GTEST_SKIP() << "the portable implementation does not guarantee the same bits";
   for (const auto& [name, position] : every_method())
     expect_same_bits("vit bf16 " + name, in_bf16(small_model(Family::vit, position)));
 }
 
 TEST_F(Threads, GiveTheSameGPTInBf16) {
-  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own calls promise no such thing";
+  if (!runtime().fused())
+    GTEST_SKIP() << "the portable implementation does not guarantee the same bits";
   for (const auto& [name, position] : every_method())
     expect_same_bits("gpt bf16 " + name, in_bf16(small_model(Family::gpt, position)));
 }
 
 // Without a class token, with biases, a position embedding and mixed targets.
-TEST_F(Threads, GiveTheSameViTOfOtherOptions) {
+TEST_F(Threads, GiveTheSameViTWithOtherOptions) {
   auto options = small_model(Family::vit, {});
   options.position.method = Method::self_attention;
   options.pooling = Pooling::mean;

@@ -27,8 +27,8 @@ double value_of(const Metrics& metrics, const std::string& name) {
   throw std::runtime_error("the log has no " + name);
 }
 
-// The stop comes from within the step: what asks for it is called between its blocks.
-TEST(Trainer, LeavesAStepUndoneThatAStopInterrupts) {
+// The stop is requested during the backward pass and noticed between two blocks.
+TEST(Trainer, DiscardsAStepThatAStopInterrupts) {
   const TempDir directory;
   DataOptions data;
   data.data = "digits:16";
@@ -47,13 +47,13 @@ TEST(Trainer, LeavesAStepUndoneThatAStopInterrupts) {
   EXPECT_FALSE(trainer.run(stop));
   EXPECT_EQ(trainer.step(), 0);
   EXPECT_LT(backward, static_cast<int>(network.module().parameters().size()));
-  EXPECT_FALSE(network.backbone()->between_blocks) << "the network is as it was";
+  EXPECT_FALSE(network.backbone()->between_blocks) << "the hook was not removed";
 }
 
 at::Tensor process_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
 
-// The weights after three steps with dropout; `between` is called after each.
-std::vector<torch::Tensor> trained(const std::function<void()>& between) {
+// The weights after three steps with dropout; calls `after_step` after each.
+std::vector<torch::Tensor> trained(const std::function<void()>& after_step) {
   const TempDir directory;
   DataOptions data;
   data.data = "digits:16";
@@ -62,7 +62,7 @@ std::vector<torch::Tensor> trained(const std::function<void()>& between) {
   setup.directory = directory.path();
   setup.options.batch = 4;
   setup.options.steps = 3;
-  setup.events.step = [&](int64_t, const Metrics&) { between(); };
+  setup.events.step = [&](int64_t, const Metrics&) { after_step(); };
   auto model = tiny_model();
   model.dropout = 0.3;
   Network network(model, seeded_generator(1));
@@ -72,7 +72,7 @@ std::vector<torch::Tensor> trained(const std::function<void()>& between) {
   return network.module().parameters();
 }
 
-TEST(Trainer, NeitherChangesNorReadsTheGeneratorOfTheProcess) {
+TEST(Trainer, DoesNotUseTheGeneratorOfTheProcess) {
   const auto before = process_state();
   const auto alone = trained([] {});
   EXPECT_TRUE(torch::equal(process_state(), before));
@@ -81,8 +81,8 @@ TEST(Trainer, NeitherChangesNorReadsTheGeneratorOfTheProcess) {
   for (size_t n = 0; n < alone.size(); ++n) EXPECT_TRUE(torch::equal(alone[n], disturbed[n])) << n;
 }
 
-// A machine that becomes slower and faster while training goes on.
-TEST(Trainer, LogsTheShareOfTheRateThatTheMachineHasAtThatLine) {
+// The machine becomes slower and then faster during the training.
+TEST(Trainer, LogsTheShareOfTheCurrentMachineRate) {
   const TempDir directory;
   DataOptions data;
   data.data = "digits:16";
@@ -93,7 +93,7 @@ TEST(Trainer, LogsTheShareOfTheRateThatTheMachineHasAtThatLine) {
   setup.options.steps = 3;
   setup.options.log_every = 1;
   std::vector<double> rates = {40, 10, 160}, found;
-  setup.product_gflops = [&rates, asked = 0]() mutable { return rates.at(asked++); };
+  setup.product_gflops = [&rates, calls = 0]() mutable { return rates.at(calls++); };
   setup.events.metrics = [&](const Metrics& metrics) {
     if (metrics.split == "train")
       found.push_back(value_of(metrics, "gflops") / value_of(metrics, "share_of_sgemm"));
@@ -104,7 +104,7 @@ TEST(Trainer, LogsTheShareOfTheRateThatTheMachineHasAtThatLine) {
   EXPECT_THAT(found, Pointwise(DoubleEq(), rates));
 }
 
-TEST(Train, RefusesAnEmptyDirectoryBeforeItOpensTheData) {
+TEST(Train, RefusesAnEmptyDirectoryBeforeOpeningTheData) {
   RunOptions run;
   run.data.data = "mnist:/no/such/folder";
   EXPECT_THAT([&] { train(run); },
