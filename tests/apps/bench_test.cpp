@@ -54,17 +54,19 @@ INSTANTIATE_TEST_SUITE_P(Layers, BenchOp,
 TEST(BenchOpFigures, CountRecomputationAsLost) {
   const std::string wide =
       "bench op --grid 3x3 --dim 64 --heads 1 --dim-head 64 --batch 2 --repeats 2";
-  const json kept = json_of(wide);
+  const json saved = json_of(wide);
   setenv("TRANSLUTION_WORKSPACE", "0", /*overwrite=*/1);
-  const json again = json_of(wide);
+  const json recomputed = json_of(wide);
   unsetenv("TRANSLUTION_WORKSPACE");
-  // Queries and keys of 81 pairs, of three roles for 81 pairs and an output for 9 tokens.
+  // Queries and keys of 81 pairs are recomputed; forward has three roles for 81 pairs and an output
+  // projection for 9 tokens.
   constexpr double kShare = 2.0 * 81 / (3 * 81 + 9);
-  EXPECT_NEAR(again["recomputed"].get<double>() - kept["recomputed"].get<double>(), kShare, 1e-6);
+  EXPECT_NEAR(recomputed["recomputed"].get<double>() - saved["recomputed"].get<double>(), kShare,
+              1e-6);
   const auto share_useful = [](const json& result) {
     return result["fraction_useful"].get<double>() / result["fraction_of_sgemm"].get<double>();
   };
-  EXPECT_GT(share_useful(kept), 1.1 * share_useful(again));
+  EXPECT_GT(share_useful(saved), 1.1 * share_useful(recomputed));
 }
 
 TEST(BenchOpText, HasTheFiguresWithTheirUnits) {
@@ -92,7 +94,7 @@ TEST(BenchPrecision, ComparesALayerWithFloat32InTheSameRun) {
     expect_beside_float32(result);
     EXPECT_LT(result["max_error"], 2e-2) << method;
     const double both = result["forward_ms"].get<double>() + result["backward_ms"].get<double>();
-    // The best of both together is no less than the best of each.
+    // The best time of both together is at least the sum of the best times.
     EXPECT_LE(result["speedup_over_float32"].get<double>(),
               result["float32_ms"].get<double>() / both + 1e-9)
         << method;
@@ -112,7 +114,7 @@ TEST(BenchPrecision, ComparesAStepAndText) {
   EXPECT_LT(text["max_error"], 2e-2);
 }
 
-TEST(BenchPrecision, OfFloat32HasNothingToCompare) {
+TEST(BenchPrecision, Float32HasNoComparison) {
   const json result = json_of(kOp + "--dim-head 4");
   EXPECT_EQ(result["precision"], "float32");
   EXPECT_FALSE(result.contains("speedup_over_float32"));
@@ -158,7 +160,7 @@ TEST(BenchHelp, GoesToStandardErrorWithoutOpOrStep) {
   EXPECT_THAT(outcome.err, HasSubstr("Usage: translution bench COMMAND [OPTIONS]\n"));
 }
 
-TEST(BenchHelp, HasExamplesAndSaysWhichSgemmCounts) {
+TEST(BenchHelp, HasExamplesAndExplainsSgemm) {
   const std::string op = output_of("bench op --help");
   EXPECT_THAT(op, HasSubstr("Usage: translution bench op [OPTIONS]\n"));
   EXPECT_THAT(op, HasSubstr("best counts"));

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using testing::load_golden;
 using testing::TempDir;
 
-// --model and what it leaves open, for a golden ViT or GPT.
+// --model and further options for a golden ViT or GPT.
 std::string flags_of(const testing::Golden& golden) {
   const auto model = read_authors_module(golden.family, golden.kind, golden.options).model;
   std::string flags;
@@ -41,7 +41,7 @@ std::string flags_of(const testing::Golden& golden) {
   return flags;
 }
 
-TEST(Convert, TheAuthorsModelsThereAndBack) {
+TEST(Convert, RoundTripsTheAuthorsModels) {
   TempDir dir;
   const std::string theirs = dir / "theirs.safetensors", ours = dir / "ours.safetensors",
                     again = dir / "again.safetensors";
@@ -55,7 +55,7 @@ TEST(Convert, TheAuthorsModelsThereAndBack) {
     output_of(join("convert ", theirs, " ", ours, " --from authors", flags_of(golden)));
     output_of(join("convert ", ours, " ", again, " --to authors"));
     const auto back = load_safetensors(again).tensors;
-    // Their rope is v but for tables that it does not use; --model rope_tiny asks for them.
+    // The authors' rope has the role v, and unused tables that only --model rope_tiny writes.
     if (golden.family != "rope") {
       EXPECT_EQ(back.size(), golden.state.size());
     }
@@ -65,7 +65,7 @@ TEST(Convert, TheAuthorsModelsThereAndBack) {
   EXPECT_EQ(models, 16);
 }
 
-TEST(Convert, SaysWhatItWroteAndReadsModelsOfSeveralDevices) {
+TEST(Convert, PrintsTheModelAndReadsWeightsOfDataParallel) {
   TempDir dir;
   const auto golden = load_golden("gpt_former");
   NamedTensors parallel;
@@ -78,7 +78,7 @@ TEST(Convert, SaysWhatItWroteAndReadsModelsOfSeveralDevices) {
   EXPECT_EQ(load_safetensors(dir / "ours.safetensors").metadata.at("model"), "gpt-2x9x3x24x8-4");
 }
 
-TEST(Convert, TheAuthorsNamesAreModels) {
+TEST(Convert, AcceptsTheAuthorsModelNames) {
   const auto row = [](const std::string& flags) { return json_of("info " + flags).front(); };
   const auto theirs = row("--model lor_qkv_tiny --classes 10");
   const auto same =
@@ -95,7 +95,7 @@ TEST(Convert, TheAuthorsNamesAreModels) {
        "vit-a/12, gpt-a-160"});
 }
 
-// A GPT-2 of two small layers with a byte's vocabulary.
+// A GPT-2 of two small layers with a vocabulary of bytes.
 void save_gpt2(const std::string& path) {
   torch::manual_seed(3);
   const int64_t dim = 64;
@@ -118,7 +118,7 @@ void save_gpt2(const std::string& path) {
   save_safetensors(path, t);
 }
 
-TEST(Convert, Gpt2WritesTextOnceATokenizerIsNamed) {
+TEST(Convert, ConvertedGpt2GeneratesTextWithATokenizer) {
   TempDir dir;
   const std::string gpt2 = dir / "gpt2.safetensors", ours = dir / "ours.safetensors";
   save_gpt2(gpt2);
@@ -136,7 +136,7 @@ TEST(Convert, Gpt2WritesTextOnceATokenizerIsNamed) {
               HasSubstr("does not name its data; name data with its tokenizer: --data"));
 }
 
-TEST(Convert, CallsThatMakeNoSenseAreRefused) {
+TEST(Convert, RefusesWrongCalls) {
   TempDir dir;
   const std::string file = dir / "gpt2.safetensors", out = dir / "out.safetensors";
   save_gpt2(file);

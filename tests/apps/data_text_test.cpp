@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A directory that goes away with the test.
+// A fixture with a temporary directory.
 class DataText : public testing::Test {
  protected:
   DataText() { std::filesystem::create_directories(directory); }
@@ -25,7 +25,7 @@ class DataText : public testing::Test {
     write_file_atomically(directory + "/" + name, bytes);
     return directory + "/" + name;
   }
-  // The text of train.bin or val.bin that the program has made in out/.
+  // The decoded text of out/train.bin or out/val.bin.
   std::string text_of(const std::string& name) const {
     const std::string out = directory + "/out", bytes = read_file(out + "/" + name);
     const TokenView tokens(bytes, name, 65536);
@@ -38,7 +38,7 @@ class DataText : public testing::Test {
   const std::string out = " --out " + directory + "/out ";
 };
 
-TEST_F(DataText, SplitsTheFilesTogetherAtALine) {
+TEST_F(DataText, ConcatenatesTheFilesAndSplitsAtALine) {
   const auto one = write("one.txt", "first\nsecond\n"), two = write("two.txt", "third\nlast\n");
   const std::string summary = output_of("data text " + one + " " + two + out + "--val-share 0.25");
   EXPECT_EQ(text_of("train.bin"), "first\nsecond\nthird\n");
@@ -47,7 +47,7 @@ TEST_F(DataText, SplitsTheFilesTogetherAtALine) {
   EXPECT_THAT(summary, HasSubstr("  train.bin     19      19             1.00\n"));
 }
 
-TEST_F(DataText, SplitsTheLastLineOffWhereTheMarkLiesInIt) {
+TEST_F(DataText, SplitsBeforeTheLastLineIfTheMarkIsInIt) {
   output_of("data text " + write("a.txt", "x\na long line") + out);
   EXPECT_EQ(text_of("train.bin"), "x\n");
   EXPECT_EQ(text_of("val.bin"), "a long line");
@@ -59,7 +59,7 @@ TEST_F(DataText, SplitsASingleLineBetweenCharacters) {
   EXPECT_EQ(text_of("val.bin"), "\u20ac");
 }
 
-TEST_F(DataText, UsesTheBytePairsThatItIsGiven) {
+TEST_F(DataText, UsesTheBytePairsOfBpe) {
   const auto files = small_vocabulary({{"a", "b"}});
   write("encoder.json", files.encoder);
   write("vocab.bpe", files.merges);
@@ -70,7 +70,7 @@ TEST_F(DataText, UsesTheBytePairsThatItIsGiven) {
   EXPECT_EQ(text_of("val.bin"), "ab\xff\n");
 }
 
-TEST_F(DataText, FailsWithOneLineOnWhatCannotBeReadOrWritten) {
+TEST_F(DataText, ReportsUnreadableAndUnwritablePathsInOneLine) {
   const auto expect_failure = [](const std::string& call, const std::string& message) {
     const auto outcome = run(call);
     EXPECT_EQ(outcome.code, 1) << call;

@@ -1,4 +1,4 @@
-// --device of every command that computes.
+// The option --device.
 
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
@@ -29,13 +29,13 @@ const std::vector<std::string> kComputing = {
     "reproduce mnist --budget quick --dry-run",
     "reproduce gpt --one-step --dry-run --rows 1"};
 
-TEST_F(DeviceOption, OfAnUnknownNameIsRefusedByEveryCommand) {
+TEST_F(DeviceOption, RefusesAnUnknownNameInEveryCommand) {
   for (const auto& command : kComputing)
     expect_refused({(command + " --device gpu").c_str(),
                     "device: expected cpu, cuda, cuda:N or mps, got 'gpu'"});
 }
 
-TEST_F(DeviceOption, ThatThisLibTorchLacksFailsInEveryCommand) {
+TEST_F(DeviceOption, FailsForAMissingDeviceInEveryCommand) {
   if (at::globalContext().hasCUDART()) GTEST_SKIP() << "this LibTorch has CUDA";
   for (const auto& command : kComputing) {
     const auto outcome = run(command + " --device cuda:1");
@@ -46,7 +46,7 @@ TEST_F(DeviceOption, ThatThisLibTorchLacksFailsInEveryCommand) {
   }
 }
 
-TEST_F(DeviceOption, OfTheCpuLeavesNoTrace) {
+TEST_F(DeviceOption, IsNotRecordedForTheCpu) {
   const auto path = trained("run", "--device cpu");
   expect_undisturbed(path);
   EXPECT_THAT(read_file(path + "/config.toml"), Not(HasSubstr("device")));
@@ -54,8 +54,8 @@ TEST_F(DeviceOption, OfTheCpuLeavesNoTrace) {
   EXPECT_EQ(run("eval --json --device cpu " + path).out, run("eval --json " + path).out);
 }
 
-// The path of other devices, on the CPU: the same run, but for rounding.
-TEST_F(DeviceOption, OfThePortablePathLearnsTheSame) {
+// Other devices use the portable path. On the CPU it gives the same run up to rounding.
+TEST_F(DeviceOption, ThePortablePathGivesTheSameLosses) {
   const auto outcome = run(train("run"), "TRANSLUTION_IMPL=portable");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto portable = log_of(path("run")), fused = log_of(undisturbed());

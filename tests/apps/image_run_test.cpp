@@ -1,4 +1,4 @@
-// Folders of images through the program: trained on, evaluated, and what happens to broken ones.
+// Image folders: training, evaluation, and broken images.
 
 #include <gmock/gmock.h>
 #include <sys/inotify.h>
@@ -28,13 +28,13 @@ using testing::Not;
 constexpr int kImages = 6;                                                  // of each class
 const std::string kQuickly = " --lr 0.003 --warmup 5 --schedule constant";  // learns in 30 steps
 
-// A picture of `level` with a little more to the right and below.
+// An image of brightness `level`, rising slightly to the right and downwards.
 std::string picture(int level) {
   return encode_png(
       make_image(40, 40, [=](int row, int col, int) { return level + row / 4 + col / 2; }));
 }
 
-// Two classes of dark and bright images; "light/0.png" is whole or not.
+// Two classes of images, dark and light.
 class ImageRun : public ::testing::Test {
  protected:
   ImageRun() {
@@ -67,7 +67,7 @@ class ImageRun : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(ImageRun, TellsDarkFromLight) {
+TEST_F(ImageRun, LearnsToDistinguishTheClasses) {
   const auto outcome = train("--steps 30 --augment light" + kQuickly);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto evaluated = run("eval " + run_path() + " --json");
@@ -76,7 +76,7 @@ TEST_F(ImageRun, TellsDarkFromLight) {
   EXPECT_EQ(results.at("top1"), 1.0);
 }
 
-// Training that saw one class alone would get one half right.
+// Training on one class alone would reach an accuracy of one half.
 TEST_F(ImageRun, LimitsTakeBothClasses) {
   const auto outcome = train("--steps 30 --augment none --train-limit 6" + kQuickly);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -98,7 +98,7 @@ TEST_F(ImageRun, LimitsTakeBothClasses) {
   EXPECT_EQ(evaluated("--eval-limit 100"), std::pair(18, 12.0 / 18));
 }
 
-// With a rate of 0 the weights stay, so that only the images can change the loss of an epoch.
+// With a learning rate of 0, only the images can change the loss of an epoch.
 TEST_F(ImageRun, EpochsDifferWithAugmentationAndNotWithout) {
   const auto spread = [this](const std::string& name, const std::string& option) {
     EXPECT_EQ(train("--lr 0 --epochs 4 --log-every 1 " + option, name).code, 0);
@@ -116,8 +116,9 @@ TEST_F(ImageRun, EpochsDifferWithAugmentationAndNotWithout) {
   EXPECT_GT(spread("full", ""), 1e-3) << "the default";
 }
 
-// Mixed images have a share for each class of the data, of which the paper's model has more.
-TEST_F(ImageRun, ASingleStepOfThePaperTakesMixedImages) {
+// Targets of mixed images have a share for each class of the data; the paper's model has more
+// classes.
+TEST_F(ImageRun, OneStepAcceptsMixedImages) {
   const auto outcome =
       run("reproduce imagenet --one-step --rows 1 --batch 4 --data images:" + data_path() +
           " --out " + run_path());
@@ -125,8 +126,8 @@ TEST_F(ImageRun, ASingleStepOfThePaperTakesMixedImages) {
   EXPECT_THAT(outcome.out, HasSubstr(", loss "));
 }
 
-// A checkpoint from before there was such a setting: its images were not augmented.
-TEST_F(ImageRun, AnOldRunGoesOnAsItBegan) {
+// Checkpoints that are older than the setting `augment`: their images were not augmented.
+TEST_F(ImageRun, ResumesAnOldRunOnlyWithoutAugmentation) {
   ASSERT_EQ(train("--steps 2 --augment none").code, 0);
   for (const int64_t step : list_steps(run_path() + "/checkpoints")) {
     const auto path = run_path() + "/checkpoints/" + checkpoint_name(step);
@@ -142,7 +143,7 @@ TEST_F(ImageRun, AnOldRunGoesOnAsItBegan) {
   EXPECT_EQ(run("eval " + run_path()).code, 0);
 }
 
-// The folder comes later in the order of names, so that every label would mean another class.
+// The new name sorts after the other class, so every label would mean another class.
 TEST_F(ImageRun, RefusesARenamedClass) {
   ASSERT_EQ(train("--steps 2").code, 0);
   for (const std::string part : {"train", "val"})
@@ -192,8 +193,8 @@ TEST_F(ImageRun, NamesOfImagesMayBeAnyBytes) {
   EXPECT_EQ(run("report " + run_path() + " --out " + data_path() + "/r.html").code, 0);
 }
 
-// One image, in four files: upright and turned, as PNG and JPEG.
-TEST_F(ImageRun, SeesPhotographsTheRightWayUp) {
+// One image in four files: upright and rotated, as PNG and JPEG.
+TEST_F(ImageRun, AppliesTheExifOrientation) {
   ASSERT_EQ(train("--steps 2 --augment none").code, 0);
   const std::string jpeg = to_jpeg(stored_for(varied_image(48, 64), 6), Chroma::full);
   const std::string turned = with_exif(jpeg, exif_with(6));
@@ -212,7 +213,7 @@ TEST_F(ImageRun, SeesPhotographsTheRightWayUp) {
   EXPECT_NE(seen("plain.jpg", jpeg), expected);
 }
 
-TEST_F(ImageRun, WarningsAboutHeadersAreNoDamage) {
+TEST_F(ImageRun, HarmlessHeaderWarningsDoNotCountAsBroken) {
   const auto files =
       harmless_changes(to_jpeg(make_image(40, 40, [](int, int, int) { return 20; }), Chroma::full));
   for (size_t file = 0; file < files.size(); ++file)
@@ -223,7 +224,7 @@ TEST_F(ImageRun, WarningsAboutHeadersAreNoDamage) {
   EXPECT_THAT(outcome.err, Not(HasSubstr(".jpg")));
 }
 
-// How often each file of a folder is opened while something is done.
+// How often each file of a folder is opened during `work`.
 template <typename Work>
 std::map<std::string, int> opened_in(const std::string& folder, const Work& work) {
   const int watch = inotify_init1(IN_NONBLOCK);
@@ -254,7 +255,7 @@ TEST_F(ImageRun, ReportLoadsEachImageOnceAndShowsAllClasses) {
     EXPECT_THAT(page, HasSubstr(join("<img alt=\"", name, "\"")));
 }
 
-TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {
+TEST_F(ImageRun, RefusesToResumeWithMoreImages) {
   ASSERT_EQ(train("--steps 2").code, 0);
   write("train/dark/more.png", picture(50));
   const auto outcome = train("--steps 4 --resume auto");
@@ -264,7 +265,7 @@ TEST_F(ImageRun, DoesNotGoOnWithMoreImages) {
                              2 * kImages + 1, " now; use the same data")));
 }
 
-TEST_F(ImageRun, NamesABrokenImageAndGoesOn) {
+TEST_F(ImageRun, NamesABrokenImageAndContinues) {
   const auto broken = damage("train/light/0.png");
   const auto trained = train("--steps 2 --max-broken 0.1");
   EXPECT_EQ(trained.code, 0) << trained.err;
@@ -277,7 +278,7 @@ TEST_F(ImageRun, NamesABrokenImageAndGoesOn) {
   EXPECT_THAT(evaluated.err, Not(HasSubstr(broken)));
 }
 
-TEST_F(ImageRun, StopsAtTheShareThatIsSetAndGoesOnWithAnother) {
+TEST_F(ImageRun, StopsAboveMaxBrokenAndResumesWithALargerOne) {
   ASSERT_EQ(train("--steps 2").code, 0);
   const auto broken = damage("train/light/0.png");
 

@@ -43,7 +43,7 @@ TEST(InstructionSets, SayThatAmxIsUsed) {
   EXPECT_THAT(text, Not(HasSubstr("warning")));
 }
 
-TEST(InstructionSets, WarnWhereTheUserAsksForHiddenTiles) {
+TEST(InstructionSets, WarnIfTheUserEnablesHiddenTiles) {
   const auto text = describe(
       {kAll, Isa::amx, "avx512_core_amx", Amx::hidden, "ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX"});
   EXPECT_THAT(text, HasSubstr("warning: CPUID hides the tiles of amx"));

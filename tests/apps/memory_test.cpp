@@ -1,4 +1,4 @@
-// What takes more memory than there is, and what asks for it: one line instead.
+// Calls that need more memory than the machine has fail with one line.
 
 #include <gmock/gmock.h>
 
@@ -22,7 +22,7 @@ const std::string kHuge = "--model vit-large/1 --method translution ";
 
 using Memory = SmallRun;
 
-// Refused with one line about memory, without taking much of it.
+// Expects a failure with one line and little memory used. Returns the line.
 std::string refusal_of(const std::string& arguments, const std::string& errors) {
   const auto outcome = run_measured(arguments, 60, errors);
   EXPECT_EQ(outcome.code, 1) << arguments;
@@ -31,7 +31,7 @@ std::string refusal_of(const std::string& arguments, const std::string& errors) 
   return outcome.err;
 }
 
-TEST_F(Memory, IsToldBeforeItIsTaken) {
+TEST_F(Memory, IsCheckedBeforeItIsAllocated) {
   const auto said = [&](const std::string& arguments) {
     return refusal_of(arguments, path("errors"));
   };
@@ -50,12 +50,12 @@ TEST_F(Memory, IsToldBeforeItIsTaken) {
               MatchesRegex("translution: evaluating gpt-large-60000 .*" + takes + ".*\n"));
 }
 
-TEST_F(Memory, OfAHugeModelIsStillCounted) {
+TEST_F(Memory, OfAHugeModelIsPrintedByInfo) {
   EXPECT_THAT(output_of("info --image-size 84 " + kHuge),
               HasSubstr("vit-large/1 with translution\n"));
 }
 
-TEST_F(Memory, IsNotTakenForAModelThatTheTensorsAreNotOf) {
+TEST_F(Memory, IsNotAllocatedForAModelOfOtherShapes) {
   auto small = load_safetensors(undisturbed() + "/checkpoints/last/model.safetensors");
   const std::string file = path("small.safetensors");
   const auto said_of = [&](const std::string& model, const std::string& command) {

@@ -1,4 +1,4 @@
-// Paths that the program writes to, and paths that are empty.
+// Output paths, and empty paths.
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 class Paths : public SmallRun {
  protected:
-  // A call for each command that writes files, with the file that it writes first.
+  // A call of each command that writes files, and the first file that it writes.
   struct Writing {
     std::string arguments, file;
   };
@@ -36,7 +36,7 @@ class Paths : public SmallRun {
   }
 };
 
-TEST_F(Paths, LinksAreFollowedAndModesAreKept) {
+TEST_F(Paths, LinksAreFollowedAndModesPreserved) {
   for (const auto& [arguments, file] : writing()) {
     SCOPED_TRACE(arguments);
     const std::string real = path("real");
@@ -61,7 +61,7 @@ TEST_F(Paths, DevicesAndPipesAreWrittenTo) {
     EXPECT_GT(read.out.size(), 100u);
     EXPECT_TRUE(fs::is_fifo(file));
     fs::remove(file);
-    // Our own device: never one of the system.
+    // A device node of our own, never one of the system.
     if (mknod(file.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0 || !std::ofstream(file)) continue;
     EXPECT_EQ(run(arguments).code, 0);
     EXPECT_TRUE(fs::is_character_file(file));

@@ -1,4 +1,4 @@
-// --precision of train, eval, predict, generate and report.
+// The option --precision.
 
 #include <gmock/gmock.h>
 
@@ -51,7 +51,7 @@ TEST_F(PrecisionOption, IsRecordedBesideFloat32Weights) {
   EXPECT_THAT(log, Not(HasSubstr("share_of_sgemm")));
 }
 
-TEST_F(PrecisionOption, OfFloat32LeavesNoTrace) {
+TEST_F(PrecisionOption, IsNotRecordedForFloat32) {
   EXPECT_THAT(read_file(undisturbed() + "/config.toml"), Not(HasSubstr("precision")));
   EXPECT_FALSE(load_manifest(undisturbed()).state.at("training").contains("precision"));
   EXPECT_THAT(read_file(undisturbed() + "/metrics.jsonl"), HasSubstr("\"share_of_sgemm\":"));
@@ -68,7 +68,7 @@ TEST_F(PrecisionOption, ComesFromAConfigurationFile) {
   EXPECT_NE(weights_of(path("run")), weights_of(path("float32")));
 }
 
-TEST_F(PrecisionOption, MayChangeWhenARunIsResumedAndSaysSo) {
+TEST_F(PrecisionOption, MayChangeOnResumeWithANotice) {
   train_in_bf16("run");
   const auto notice = [&](const std::string& more) {
     return train("run", "--resume auto --threads 1 " + more).err;
@@ -82,11 +82,11 @@ TEST_F(PrecisionOption, MayChangeWhenARunIsResumedAndSaysSo) {
                         "precision bf16 (was float32)\n"));
 }
 
-TEST_F(PrecisionOption, ResumedRunHasTheBitsOfAnUndisturbedOne) {
-  train_in_bf16("whole");
+TEST_F(PrecisionOption, AResumedRunGivesTheSameBits) {
+  train_in_bf16("complete");
   train("parts", "--precision bf16 --steps 2 --threads 2");
   train("parts", "--precision bf16 --steps 4 --threads 1 --resume auto");
-  EXPECT_EQ(weights_of(path("parts")), weights_of(path("whole")));
+  EXPECT_EQ(weights_of(path("parts")), weights_of(path("complete")));
 }
 
 TEST_F(PrecisionOption, OfEvalIsTheRunsUnlessGiven) {

@@ -14,13 +14,14 @@ struct Outcome {
   std::string out, err;
 };
 
-/// `before` stands in front of the program: variables, as in with_fault("kill:7").
+/// Runs the program. `before` is placed in front of it: environment variables, as in
+/// with_fault("kill:7").
 Outcome run(const std::string& arguments, const std::string& before = "");
 
-/// Variables that let a system call of the program fail (tests/support/write_fault.h).
+/// Environment variables that make a system call of the program fail (tests/support/write_fault.h).
 std::string with_fault(const std::string& fault);
 
-/// The program while it runs.
+/// The program as a background process.
 class Started {
  public:
   explicit Started(const std::string& arguments, const std::string& before = "");
@@ -28,28 +29,28 @@ class Started {
   Started& operator=(const Started&) = delete;
 
   void send(int signal) const;
-  Outcome wait() const;  // once; `out` is not kept
+  Outcome wait() const;  // call once; `out` is empty
 
  private:
   const std::string errors_;  // a file
   const pid_t id_;
 };
 
-/// A run that may go wrong in any way.
+/// The outcome of a call that may crash or hang.
 struct Measured {
   int code = -1;         // -1: ended by a signal
-  int signal = 0;        // which
-  bool hung = false;     // killed when its time was over
-  int64_t peak_kib = 0;  // of memory
+  int signal = 0;        // that ended it
+  bool hung = false;     // killed after the time limit
+  int64_t peak_kib = 0;  // peak memory
   std::string err;
 };
 
-/// For `seconds` at most; standard error goes through a file at `errors`. Any thread may call it.
+/// Runs the program for at most `seconds`, with standard error in the file `errors`. Thread-safe.
 Measured run_measured(const std::string& arguments, double seconds, const std::string& errors);
 
-/// What it prints; expects success and nothing on standard error.
+/// The output of a call. Expects success and nothing on standard error.
 std::string output_of(const std::string& arguments);
-/// The same with --json, read.
+/// The output of a call with --json, parsed.
 nlohmann::json json_of(const std::string& arguments);
 
 struct WrongCall {

@@ -20,7 +20,7 @@ using testing::Not;
 
 constexpr const char* kText = "loss 0.3121  top-1 94.1 %  1,840 samples/s  61 % of SGEMM";
 
-// A display with a clock that is set by hand; what is written is kept.
+// A display with a clock that is set by hand. Stores its output.
 class Screen {
  public:
   explicit Screen(int columns) : columns(columns), stream_(open_memstream(&text_, &size_)) {}
@@ -37,11 +37,11 @@ class Screen {
     std::fflush(stream_);
     return {text_, size_};
   }
-  // What the terminal shows in its last line.
+  // The last line on the terminal.
   std::string last_line() {
     const std::string all = written();
-    const size_t place = all.rfind("\x1b[K");
-    return place == std::string::npos ? all : all.substr(place + 3);
+    const size_t clear = all.rfind("\x1b[K");
+    return clear == std::string::npos ? all : all.substr(clear + 3);
   }
 
   double now = 100;
@@ -59,7 +59,7 @@ int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST(Duration, IsReadAtAGlance) {
+TEST(Duration, HasAtMostTwoUnits) {
   const std::pair<double, const char*> known[] = {
       {0, "0 s"},           {0.4, "0 s"},         {59.4, "59 s"},      {59.6, "1 min 00 s"},
       {185, "3 min 05 s"},  {599, "9 min 59 s"},  {1500, "25 min"},    {3599, "59 min"},
@@ -131,13 +131,13 @@ TEST(Progress, MessagesStayAboveTheBar) {
   EXPECT_THAT(screen.last_line(), HasSubstr("30 %   3/10  loss 1"));
 }
 
-TEST(Progress, GivenUpLeavesTheTerminalOnALineOfItsOwn) {
+TEST(Progress, EndsItsLineWhenTheWorkFails) {
   Screen screen(80);
   screen.start(10)->update(3, "loss 1");
   EXPECT_THAT(screen.written(), EndsWith("loss 1\n"));
 }
 
-TEST(Progress, ElsewhereIsAPlainLinePerTenthAndHalfMinute) {
+TEST(Progress, InAFileHasALinePerTenthAndHalfMinute) {
   Screen screen(0);
   auto progress = screen.start(1000);
   for (int64_t done = 0; done <= 1000; ++done) {  // a tenth takes 50 seconds
@@ -155,7 +155,7 @@ TEST(Progress, ElsewhereIsAPlainLinePerTenthAndHalfMinute) {
   for (const char letter : written) EXPECT_TRUE(letter == '\n' || letter >= ' ');
 }
 
-TEST(Progress, ElsewhereSaysLittleOfShortWork) {
+TEST(Progress, InAFileHasOneLineForShortWork) {
   Screen screen(0);
   auto progress = screen.start(100);
   for (int64_t done = 0; done <= 100; ++done) {
@@ -168,7 +168,7 @@ TEST(Progress, ElsewhereSaysLittleOfShortWork) {
   EXPECT_EQ(screen.written(), "100 %  100/100  in 10 s\n");
 }
 
-TEST(Progress, OfResumedWorkCountsFromWhereItStarted) {
+TEST(Progress, OfResumedWorkIgnoresEarlierSteps) {
   Screen screen(80);
   auto progress = screen.start(1000);
   progress->update(900, "");
@@ -178,7 +178,7 @@ TEST(Progress, OfResumedWorkCountsFromWhereItStarted) {
   EXPECT_THAT(screen.last_line(), HasSubstr("1 min 30 s left"));
 }
 
-TEST(Progress, FollowsAChangeOfPaceWithoutJumping) {
+TEST(Progress, FollowsAChangeOfSpeedSmoothly) {
   Screen screen(80);
   auto progress = screen.start(10000);
   const auto run = [&](int64_t from, int64_t to, double seconds) {
@@ -196,7 +196,7 @@ TEST(Progress, FollowsAChangeOfPaceWithoutJumping) {
   EXPECT_THAT(screen.last_line(), HasSubstr("22 min left"));
 }
 
-TEST(Progress, PreparationsSayNothingOfThePace) {
+TEST(Progress, ExcludesSetupFromTheRate) {
   Screen screen(80);
   auto progress = screen.start(1000);
   screen.now += 600;
@@ -208,7 +208,7 @@ TEST(Progress, PreparationsSayNothingOfThePace) {
   EXPECT_THAT(screen.last_line(), HasSubstr("15 min left"));
 }
 
-TEST(Progress, CountsWhatComesNowAndThen) {
+TEST(Progress, IncludesPausesInTheRate) {
   Screen screen(80);
   auto progress = screen.start(4000);
   for (int64_t done = 0; done <= 2000; ++done) {
@@ -222,7 +222,7 @@ TEST(Progress, CountsWhatComesNowAndThen) {
   EXPECT_THAT(screen.last_line(), HasSubstr("43 min left"));
 }
 
-TEST(Progress, ATerminalIsAskedForItsWidth) {
+TEST(Progress, FollowsTheWidthOfTheTerminal) {
   setenv("TERM", "xterm", 1);
   const int control = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_TRUE(control >= 0 && grantpt(control) == 0 && unlockpt(control) == 0);
@@ -240,7 +240,7 @@ TEST(Progress, ATerminalIsAskedForItsWidth) {
   close(control);
 }
 
-TEST(Progress, AFileIsNoTerminal) {
+TEST(Progress, AFileHasNoWidth) {
   std::FILE* file = std::tmpfile();
   EXPECT_EQ(display_of(file).columns(), 0);
   std::fclose(file);

@@ -1,4 +1,4 @@
-// `translution reproduce` at settings that take seconds.
+// `translution reproduce` with settings that take seconds.
 
 #include <gmock/gmock.h>
 
@@ -27,7 +27,7 @@ const std::string kSmall =
     "reproduce mnist --rows 1,2 --steps 4 --batch 16 --train-limit 64 --eval-limit 32 --eval-every "
     "2 --save-every 1 --log-every 2 --threads 1 --out ";
 
-// Without what depends on the time and the directory.
+// The results without entries that depend on time or directory.
 json results_in(const std::string& out) {
   auto results = json::parse(get_bytes(out + "/results.json"));
   for (auto& row : results["rows"]) {
@@ -37,7 +37,7 @@ json results_in(const std::string& out) {
   return results;
 }
 
-// A call that nothing disturbed, made once.
+// A call without interruption, made once.
 struct Undisturbed {
   Undisturbed() : outcome(run(kSmall + out)), results(results_in(out)) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -73,7 +73,7 @@ TEST(Reproduce, WritesPaperAndOursForEveryFigure) {
   }
 }
 
-TEST(Reproduce, LeavesTableCurvesReportAndRuns) {
+TEST(Reproduce, WritesTableCurvesReportAndRuns) {
   const std::string& out = undisturbed().out;
   EXPECT_THAT(get_bytes(out + "/report.html"), HasSubstr("<svg"));
   const auto table = get_bytes(out + "/table.md");
@@ -83,7 +83,7 @@ TEST(Reproduce, LeavesTableCurvesReportAndRuns) {
   EXPECT_EQ(testing::names_in(out + "/runs").size(), 4);
 }
 
-TEST(Reproduce, GoesOnAfterAKillWithTheSameResults) {
+TEST(Reproduce, ResumesAfterAKillWithTheSameResults) {
   for (const char* call : {"300", "1500", "2500"}) {
     const TempDir directory;
     const std::string out = directory / "out";
@@ -94,7 +94,7 @@ TEST(Reproduce, GoesOnAfterAKillWithTheSameResults) {
   }
 }
 
-TEST(Reproduce, WhatIsFinishedIsNotTrainedAgain) {
+TEST(Reproduce, SkipsFinishedTrainings) {
   const std::string& out = undisturbed().out;
   const auto before = get_bytes(out + "/results.json");
   const auto outcome = run(kSmall + out);
@@ -104,7 +104,7 @@ TEST(Reproduce, WhatIsFinishedIsNotTrainedAgain) {
   EXPECT_EQ(get_bytes(out + "/results.json"), before);
 }
 
-TEST(Reproduce, OtherRowsJoinThoseThatAreThere) {
+TEST(Reproduce, MergesRowsOfLaterCalls) {
   const TempDir directory;
   const std::string first =
       "reproduce position_encodings --steps 2 --batch 8 --train-limit 16 --eval-limit 8 --threads "
@@ -133,7 +133,7 @@ TEST(Reproduce, TablesShareTrainings) {
             results_in(directory / "absolute")["rows"][0]["runs"]);
 }
 
-TEST(Reproduce, TakesFinishedTrainingsFromResultsThatAreKnown) {
+TEST(Reproduce, SkipsTrainingsOfKnownResults) {
   const TempDir directory;
   const std::string more = " --steps 2 --batch 8 --train-limit 16 --eval-limit 8 --threads 1",
                     results = directory / "results", document = directory / "doc.md";
@@ -157,7 +157,7 @@ TEST(Reproduce, TakesFinishedTrainingsFromResultsThatAreKnown) {
   EXPECT_EQ(run("results " + results + " " + document + " --take " + out).code, 0);
 }
 
-TEST(Reproduce, LearnsTheBuiltInText) {
+TEST(Reproduce, TrainsOnTheBuiltInText) {
   const TempDir directory;
   const auto outcome =
       run("reproduce gpt --rows 2 --steps 2 --batch 2 --eval-limit 2 --threads 1 --out " +
@@ -179,14 +179,14 @@ TEST(Reproduce, ADryRunPrintsThePlanAndWritesNothing) {
   EXPECT_THAT(testing::names_in(directory.path()), IsEmpty());
 }
 
-TEST(Reproduce, ADryRunWithoutTheDataCountsWithWhatIsKnownOfIt) {
+TEST(Reproduce, ADryRunWithoutTheDataUsesItsKnownSizes) {
   const auto outcome = run("reproduce imagenet --budget paper --rows 1 --dry-run");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("The plan uses the known sizes of ImageNet-1K.\n"));
   EXPECT_THAT(outcome.out, HasSubstr("1,501,200"));  // 300 passes of 5,004 steps
 }
 
-// In a directory that has none of the data.
+// In a directory without the data.
 TEST(Reproduce, SaysHowToFetchTheDataOfABudget) {
   const TempDir directory;
   const auto message = [&](const std::string& table) {
@@ -209,7 +209,7 @@ TEST(Reproduce, SaysHowToFetchTheDataOfABudget) {
   EXPECT_THAT(testing::names_in(directory.path()), IsEmpty());
 }
 
-TEST(Reproduce, OneStepOfARowHasTimeAndMemory) {
+TEST(Reproduce, OneStepMeasuresMemory) {
   const TempDir directory;
   const auto outcome =
       run("reproduce gpt --rows 1 --one-step --threads 1 --out " + directory / "out");
@@ -221,7 +221,7 @@ TEST(Reproduce, OneStepOfARowHasTimeAndMemory) {
   EXPECT_THAT(get_bytes(directory / "out/table.md"), HasSubstr("One step of training; "));
 }
 
-TEST(Reproduce, OneStepTakesItsSettingsAndTellsThemInItsCommand) {
+TEST(Reproduce, OneStepRecordsItsSettingsInItsCommand) {
   const TempDir directory;
   const auto outcome =
       run("reproduce gpt --rows 1 --one-step --memory 1 --batch 3 --threads 1 --out " +
@@ -233,8 +233,8 @@ TEST(Reproduce, OneStepTakesItsSettingsAndTellsThemInItsCommand) {
               HasSubstr("gpt --one-step --memory 1 --rows 1 --seeds 0 --batch 3 --out "));
 }
 
-// Moments that are made during the update stay, as for a second step.
-TEST(Reproduce, OneStepInLittleMemoryKeepsItsMoments) {
+// Moments that are allocated during the update are held, as for a second step.
+TEST(Reproduce, OneStepInLittleMemoryHoldsItsMoments) {
   const TempDir directory;
   const auto outcome =
       run("reproduce relative_vs_absolute --rows 2 --one-step --memory 0.9 --batch 1 --threads 1 "
@@ -247,7 +247,7 @@ TEST(Reproduce, OneStepInLittleMemoryKeepsItsMoments) {
   EXPECT_GT(step["peak_bytes"], kWithMoments + kProgram);
 }
 
-TEST(Reproduce, ADryRunOfOneStepShowsWhatWouldNotFit) {
+TEST(Reproduce, ADryRunOfOneStepMarksRowsThatDoNotFit) {
   const auto outcome = run("reproduce imagenet --one-step --dry-run");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, ContainsRegex("vit-b/16 +translution"));
@@ -263,7 +263,7 @@ TEST(Reproduce, OneStepThatDoesNotFitIsRefused) {
   EXPECT_THAT(outcome.err, HasSubstr(" at least, more than --memory, 5 GB; name other rows"));
 }
 
-TEST(Reproduce, RefusesCallsThatMakeNoSense) {
+TEST(Reproduce, RefusesWrongCalls) {
   const WrongCall calls[] = {
       {"reproduce mnist", "--out DIR or --dry-run is missing; see translution reproduce --help"},
       {"reproduce minst --out x", "unknown table 'minst'; did you mean 'mnist'?"},
@@ -301,9 +301,9 @@ TEST(Reproduce, RefusesCallsThatMakeNoSense) {
   for (const auto& call : calls) expect_refused(call);
 }
 
-// --------------------------------------------------------------------- what may be in the way
+// ----------------------------------------------------------------------------------- failures
 
-TEST(Reproduce, RefusesAPlaceForResultsBeforeAnythingIsTrained) {
+TEST(Reproduce, RefusesAnUnusableOutBeforeTraining) {
   const TempDir directory;
   testing::put_bytes(directory / "file", "");
   const auto no_directory = run(kSmall + directory / "file");
@@ -342,8 +342,8 @@ bool all_finished(const std::string& out) {
   return true;
 }
 
-// The report comes after the last training, and takes a second or more here.
-TEST(Reproduce, ASignalStopsItWhileItMakesTheReport) {
+// The report is written after the last training, and takes a second or more here.
+TEST(Reproduce, ASignalStopsTheReport) {
   const TempDir directory;
   const std::string out = directory / "out",
                     call =
@@ -410,7 +410,7 @@ TEST(ResultsCommand, FillsInAndChecks) {
   EXPECT_THAT(stale.err, HasSubstr("doc.md: differs from "));
 }
 
-TEST(Reproduce, TrainsInBf16UnderNamesOfItsOwn) {
+TEST(Reproduce, GivesTrainingsInBf16OtherNames) {
   const TempDir directory;
   const std::string small =
       "reproduce mnist --rows 2 --steps 2 --batch 8 --train-limit 16 --eval-limit 8 --threads 1 "
@@ -434,7 +434,7 @@ TEST(Reproduce, TrainsInBf16UnderNamesOfItsOwn) {
   EXPECT_THAT(get_bytes(out + "/table.md"), HasSubstr("precision bf16 instead of float32"));
 }
 
-TEST(ResultsCommand, TakesResultsBesideThoseThatAreThere) {
+TEST(ResultsCommand, TakeMergesIntoExistingResults) {
   const TempDir directory;
   const std::string results = directory / "results", document = directory / "doc.md";
   std::filesystem::create_directories(results);
@@ -461,7 +461,7 @@ TEST(ResultsCommand, TakesResultsBesideThoseThatAreThere) {
   EXPECT_EQ(get_bytes(results + "/mnist.json"), before);
 }
 
-TEST(ResultsCommand, RefusesAFigureThatNoTrainingHasLogged) {
+TEST(ResultsCommand, RefusesAFigureThatIsInNoLog) {
   const TempDir directory;
   const std::string& out = undisturbed().out;
   std::filesystem::create_directories(directory / "results");

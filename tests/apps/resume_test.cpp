@@ -1,4 +1,4 @@
-// Runs that are killed, interrupted or stopped by a full disk, and go on.
+// Runs that are killed, interrupted or stopped by a full disk, and then resumed.
 
 #include <gmock/gmock.h>
 
@@ -33,15 +33,15 @@ class Resume : public SmallRun {
              fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   }
 
-  // Resumed, it ends as the undisturbed run did; then it is removed.
-  bool goes_on(const std::string& name) const {
+  // Resumes the run, expects the result of the undisturbed run, and removes it.
+  bool resumes_exactly(const std::string& name) const {
     const auto outcome = run(resume(name));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     expect_undisturbed(path(name));
     fs::remove_all(path(name));
     return !HasFailure();
   }
-  // Until the condition holds; a minute at most.
+  // Waits until the condition holds, at most a minute.
   template <typename Condition>
   static void wait_for(const Condition& condition) {
     for (int i = 0; i < 60000 && !condition(); ++i)
@@ -58,7 +58,7 @@ double seconds_of_a_run(const std::string& arguments) {
   return duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Started, and killed after so many seconds; false if it was over before.
+// Starts the program and kills it after `seconds`. Returns false if it had ended before.
 bool kill_after(double seconds, const std::string& arguments) {
   const Started program(arguments);
   std::this_thread::sleep_for(duration<double>(seconds));
@@ -70,7 +70,7 @@ std::string of(int64_t good, int64_t all) {
   return std::to_string(good) + " of " + std::to_string(all);
 }
 
-TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsAtAnyMoment) {
+TEST_F(Resume, GivesTheSameWeightsAndLogAfterKillsAtRandomTimes) {
   const double whole = seconds_of_a_run(train("whole"));
   const int64_t kills = repeats(3, 150);
   Random random({20, 1});
@@ -80,13 +80,13 @@ TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsAtAnyMoment) {
     double moment = random.uniform() * whole;
     for (; !kill_after(moment, train(name)); moment *= 0.7) fs::remove_all(path(name));
     SCOPED_TRACE("killed after " + std::to_string(moment) + " s");
-    good += goes_on(name);
+    good += resumes_exactly(name);
   }
   print_figure("killed at random moments: same SHA-256 and log when resumed", of(good, kills));
 }
 
 // The first save begins at about the 18th call and takes about 415, as does each of the others.
-TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsInsideASave) {
+TEST_F(Resume, GivesTheSameWeightsAndLogAfterKillsDuringASave) {
   const int64_t kills = repeats(2, 50);
   Random random({20, 2});
   int64_t good = 0;
@@ -95,22 +95,23 @@ TEST_F(Resume, EndsWithTheSameWeightsAndLogAfterKillsInsideASave) {
     const std::string call = std::to_string(20 + random.below(2400));
     SCOPED_TRACE("killed at call " + call);
     EXPECT_EQ(run(train(name), with_fault("kill:" + call)).code, -1);
-    good += goes_on(name);
+    good += resumes_exactly(name);
   }
   print_figure("killed inside a save: the same", of(good, kills));
 }
 
-TEST_F(Resume, AFullDiskInsideASaveIsNamedAndLeavesTheCheckpointBefore) {
+TEST_F(Resume, AFullDiskDuringASaveIsReportedAndLeavesThePreviousCheckpoint) {
   const auto outcome = run(train("full"), with_fault("enospc:600"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("failed; earlier checkpoints are intact: "));
   EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
   EXPECT_EQ(run("eval " + path("full")).code, 0);
-  EXPECT_TRUE(goes_on("full"));
+  EXPECT_TRUE(resumes_exactly("full"));
 }
 
-// From call 450 to 850 the second save is under way. A fault stops the run with a line, or is none.
-TEST_F(Resume, AFullDiskOrAShortWriteAtCallsOfASaveLeavesTheCheckpointBefore) {
+// Calls 450 to 850 belong to the second save. A fault stops the run with a message or has no
+// effect.
+TEST_F(Resume, AFullDiskOrAShortWriteDuringASaveLeavesThePreviousCheckpoint) {
   const int64_t every = repeats(200, 10);
   int64_t good = 0, all = 0;
   for (const char* kind : {"enospc:", "torn:", "cut:"})
@@ -121,12 +122,12 @@ TEST_F(Resume, AFullDiskOrAShortWriteAtCallsOfASaveLeavesTheCheckpointBefore) {
       const bool stopped = outcome.err.find("No space left on device") != std::string::npos;
       EXPECT_EQ(outcome.code, stopped ? 1 : 0) << outcome.err;
       EXPECT_TRUE(fs::exists(path(name) + "/checkpoints/last/model.safetensors"));
-      good += goes_on(name);
+      good += resumes_exactly(name);
     }
   print_figure("full disk or short write inside a save: the same", of(good, all));
 }
 
-TEST_F(Resume, SignalsSaveAndSayHowToGoOn) {
+TEST_F(Resume, SignalsSaveACheckpointAndSayHowToContinue) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     SCOPED_TRACE(strsignal(signal));
     const Started program(train("stopped"));
@@ -138,11 +139,11 @@ TEST_F(Resume, SignalsSaveAndSayHowToGoOn) {
     EXPECT_THAT(outcome.err, HasSubstr("; a checkpoint is saved, continue with --resume auto\n"));
     const auto steps = list_steps(path("stopped") + "/checkpoints");
     EXPECT_THAT(outcome.err, HasSubstr("step " + std::to_string(steps.front()) + ";"));
-    EXPECT_TRUE(goes_on("stopped"));
+    EXPECT_TRUE(resumes_exactly("stopped"));
   }
 }
 
-TEST_F(Resume, NohupKeepsItsEffect) {
+TEST_F(Resume, NohupIgnoresSighup) {
   const Started program(train("nohup"), "nohup");
   wait_for([&] { return has_checkpoint("nohup"); });
   program.send(SIGHUP);
@@ -150,23 +151,23 @@ TEST_F(Resume, NohupKeepsItsEffect) {
   expect_undisturbed(path("nohup"));
 }
 
-TEST_F(Resume, AReaderWhoLeavesDoesNotEndARun) {
+TEST_F(Resume, AClosedPipeDoesNotEndARun) {
   int code = 0;
   testing::output_of_command(TRANSLUTION_PROGRAM " " + train("pipe") + " 2>&1 | true", &code);
   expect_undisturbed(path("pipe"));
 }
 
-TEST_F(Resume, ARunWithClosedStreamsIsWhole) {
+TEST_F(Resume, ARunWithClosedStandardStreamsIsComplete) {
   int code = 1;
   testing::output_of_command(TRANSLUTION_PROGRAM " " + train("closed") + " <&- >&- 2>&-", &code);
   EXPECT_EQ(code, 0);
   expect_undisturbed(path("closed"));
   EXPECT_EQ(read_file(path("closed") + "/config.toml"), read_file(undisturbed() + "/config.toml"));
-  EXPECT_TRUE(goes_on("closed"));
+  EXPECT_TRUE(resumes_exactly("closed"));
 }
 
-// A signal that comes during an evaluation of seconds. The log then has each evaluation once.
-TEST_F(Resume, AnInterruptInAnEvaluationStopsWithinASecondAndIsMadeUpFor) {
+// The signal arrives during an evaluation of several seconds. The log has each evaluation once.
+TEST_F(Resume, AnInterruptedEvaluationStopsWithinASecondAndIsRepeated) {
   const std::string arguments =
       "train --data digits:20000 --train-limit 16 --model vit-tiny/12 --method self_attention "
       "--batch 16 --steps 2 --log-every 1 --eval-every 1 --threads 1 --resume auto --out " +
@@ -182,7 +183,7 @@ TEST_F(Resume, AnInterruptInAnEvaluationStopsWithinASecondAndIsMadeUpFor) {
   const auto start = std::chrono::steady_clock::now();
   const auto outcome = program.wait();
   EXPECT_LT(duration<double>(std::chrono::steady_clock::now() - start).count(), 1);
-  EXPECT_THAT(outcome.err, HasSubstr("stopped after step 1; the checkpoint is saved"));
+  EXPECT_THAT(outcome.err, HasSubstr("stopped after step 1; a checkpoint is saved"));
   EXPECT_EQ(read_metrics(path("stopped") + "/metrics.jsonl").size(), 1u) << "was not evaluated yet";
 
   const auto resumed = run(arguments);
@@ -194,7 +195,7 @@ TEST_F(Resume, AnInterruptInAnEvaluationStopsWithinASecondAndIsMadeUpFor) {
                                               "2 static", "2 dynamic"));
 }
 
-TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
+TEST_F(Resume, ADamagedCheckpointIsNamedAndThePreviousOneUsed) {
   copy_run("damaged");
   fs::resize_file(path("damaged") + "/checkpoints/last/model.safetensors", 1000);
   const auto outcome = run(resume("damaged"));
@@ -204,7 +205,7 @@ TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
   expect_undisturbed(path("damaged"));
 }
 
-TEST_F(Resume, WhereNoCheckpointIsWholeStopsAndLeavesThemAlone) {
+TEST_F(Resume, StopsIfAllCheckpointsAreDamaged) {
   const std::string directory = trained("lost", "--keep 1");
   std::string first;
   for (const int64_t step : list_steps(directory + "/checkpoints")) {
@@ -221,7 +222,7 @@ TEST_F(Resume, WhereNoCheckpointIsWholeStopsAndLeavesThemAlone) {
   EXPECT_EQ(run("eval " + directory).code, 0) << "the weights are whole";
 }
 
-TEST_F(Resume, WhereCheckpointsAreGoneRefusesAndLeavesTheLog) {
+TEST_F(Resume, RefusesToOverwriteTheLogOfARunWithoutCheckpoints) {
   const auto expect_kept = [&](const std::string& name) {
     const std::string log = read_file(path(name) + "/metrics.jsonl");
     for (const auto& call : {train(name), resume(name)}) {
@@ -257,15 +258,15 @@ TEST_F(Resume, FilesOfOthersAreNotOverwritten) {
   }
 }
 
-TEST_F(Resume, StartsAnewWhereARunWasKilledBeforeItsFirstCheckpoint) {
+TEST_F(Resume, StartsAgainAfterAKillBeforeTheFirstCheckpoint) {
   EXPECT_EQ(run(train("early"), with_fault("kill:30")).code, -1);
   EXPECT_TRUE(fs::exists(path("early") + "/metrics.jsonl"));
   EXPECT_FALSE(has_checkpoint("early"));
-  EXPECT_EQ(run(train("early")).code, 2) << "without --resume it is a run already";
-  EXPECT_TRUE(goes_on("early"));
+  EXPECT_EQ(run(train("early")).code, 2) << "without --resume, a run is there already";
+  EXPECT_TRUE(resumes_exactly("early"));
 }
 
-TEST_F(Resume, WithFewerStepsThanWereDoneIsRefused) {
+TEST_F(Resume, RefusesFewerStepsThanWereDone) {
   copy_run("more");
   const auto outcome = run("train --config " + undisturbed() + "/config.toml --steps 5 --out " +
                            path("more") + " --resume auto");
@@ -275,21 +276,21 @@ TEST_F(Resume, WithFewerStepsThanWereDoneIsRefused) {
                              "or use another --out\n");
 }
 
-TEST_F(Resume, ASaveThatFailsSaysWhetherThereAreEarlierOnes) {
+TEST_F(Resume, AFailedFirstSaveSaysThatThereIsNoEarlierCheckpoint) {
   const auto first = run(train("first"), with_fault("enospc:100"));
   EXPECT_EQ(first.code, 1);
   EXPECT_THAT(first.err,
               HasSubstr("the checkpoint of step 2 failed; there is no earlier checkpoint: "));
 }
 
-TEST_F(Resume, OfARunThatIsOverChangesNothing) {
+TEST_F(Resume, LeavesAFinishedRunUnchanged) {
   copy_run("over");
-  EXPECT_TRUE(goes_on("over"));
+  EXPECT_TRUE(resumes_exactly("over"));
 }
 
-TEST_F(Resume, StartsWhereThereIsNothingYet) { EXPECT_TRUE(goes_on("new")); }
+TEST_F(Resume, StartsANewRunInAnEmptyDirectory) { EXPECT_TRUE(resumes_exactly("new")); }
 
-TEST_F(Resume, WithoutItARunIsNotOverwritten) {
+TEST_F(Resume, IsRequiredForADirectoryThatHoldsARun) {
   const auto outcome =
       run("train --config " + undisturbed() + "/config.toml --out " + undisturbed());
   EXPECT_EQ(outcome.code, 2);
@@ -298,7 +299,7 @@ TEST_F(Resume, WithoutItARunIsNotOverwritten) {
       HasSubstr(" already holds a run; use --resume auto to continue it, or another --out\n"));
 }
 
-TEST_F(Resume, NamesWhatIsDifferentAndLeavesTheRunAlone) {
+TEST_F(Resume, NamesChangedSettingsAndLeavesTheRunUnchanged) {
   copy_run("run");
   const std::string directory = path("run"), config = read_file(directory + "/config.toml");
   const auto expect_difference = [&](const std::string& other, const std::string& message) {
@@ -313,7 +314,7 @@ TEST_F(Resume, NamesWhatIsDifferentAndLeavesTheRunAlone) {
   expect_difference("--data digits:65", "data is 'digits:65' now and 'digits:64' in ");
 }
 
-TEST_F(Resume, TellsOfSettingsThatMayChange) {
+TEST_F(Resume, ReportsChangesOfSettingsThatMayChange) {
   const auto notice = [&](const std::string& settings) {
     const auto outcome = run(train("run", "--resume auto " + settings));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -323,7 +324,7 @@ TEST_F(Resume, TellsOfSettingsThatMayChange) {
   };
   copy_run("run");
   EXPECT_EQ(notice(""), "");
-  EXPECT_EQ(notice("--workers 2 --keep 2"), "") << "changes nothing that is learned";
+  EXPECT_EQ(notice("--workers 2 --keep 2"), "") << "does not affect the result";
   EXPECT_EQ(notice("--lr 0.002 --schedule constant --weight-decay 0.1 --clip 0"),
             "resume with changed settings: lr 0.002 (was 0.001), schedule constant (was cosine), "
             "weight-decay 0.1 (was 0.05), clip 0 (was 1)");
@@ -332,7 +333,7 @@ TEST_F(Resume, TellsOfSettingsThatMayChange) {
 TEST_F(Resume, TwoProcessesDoNotWriteIntoOneRun) {
   const Started first(train("shared"));
   wait_for([&] { return has_checkpoint("shared"); });
-  first.send(SIGSTOP);  // so that it does not end before the other comes
+  first.send(SIGSTOP);  // keeps it from ending before the second starts
   const auto second = run(resume("shared"));
   first.send(SIGCONT);
   EXPECT_EQ(first.wait().code, 0);

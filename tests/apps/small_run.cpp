@@ -25,7 +25,7 @@ std::string fresh_directory(const std::string& name) {
   return path;
 }
 
-// Needs no test to live in.
+// Outlives the tests that use it.
 struct Undisturbed {
   Undisturbed() : path(fresh_directory(".undisturbed")) {
     const auto outcome = run(kSmall + "--threads 1 --out " + path);

@@ -1,4 +1,4 @@
-// The program gives the same weights and the same log on any number of threads.
+// Weights and log are the same for any number of threads.
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// `translution train`: what decides the weights, what does not, and what is refused.
+// `translution train`: settings that affect the weights, settings that do not, and wrong calls.
 
 #include <gmock/gmock.h>
 
@@ -26,7 +26,7 @@ TEST_F(Train, GivesTheSameWeightsForAnyNumberOfWorkers) {
   expect_undisturbed(trained("two", "--workers 2"));
 }
 
-TEST_F(Train, InPartsGivesTheSameWeightsEachTime) {
+TEST_F(Train, AccumulationIsDeterministic) {
   const auto first = trained("first", "--accumulate 3");
   EXPECT_EQ(weights_of(first), weights_of(trained("second", "--accumulate 3")));
 }
@@ -35,7 +35,7 @@ TEST_F(Train, GivesOtherWeightsForAnotherSeed) {
   EXPECT_NE(weights_of(trained("other", "--seed 1")), weights_of(undisturbed()));
 }
 
-TEST_F(Train, LeavesWhatARunDirectoryHas) {
+TEST_F(Train, WritesTheFilesOfARunDirectory) {
   for (const char* name :
        {"config.toml", "metrics.jsonl", "metrics.csv", "checkpoints/last/model.safetensors",
         "checkpoints/last/optimizer.safetensors", "checkpoints/last/manifest.json",
@@ -44,7 +44,7 @@ TEST_F(Train, LeavesWhatARunDirectoryHas) {
   EXPECT_EQ(log_of(undisturbed()).size(), 4 + 2 * 3) << "a line each 3 steps, 2 sets each epoch";
 }
 
-TEST_F(Train, CountsTheSamplesThatThereAre) {
+TEST_F(Train, CountsTheActualSamplesOfABatch) {
   const auto rate = [&](const std::string& batch) {
     const std::string call =
         "train --data digits:64 --canvas 28 --model vit-a/28 --steps 1 --eval-limit 5 --batch ";
@@ -56,7 +56,7 @@ TEST_F(Train, CountsTheSamplesThatThereAre) {
   };
   const double few = rate("64");
   EXPECT_GT(few, 0);
-  EXPECT_LT(rate("1000000"), 100 * few) << "64 samples are all, however large a batch may be";
+  EXPECT_LT(rate("1000000"), 100 * few) << "a batch has at most the 64 samples of the data";
 }
 
 TEST_F(Train, ItsConfigurationRepeatsARun) {
@@ -77,7 +77,7 @@ TEST_F(Train, TheCommandLineWinsOverTheFile) {
   EXPECT_THAT(config, HasSubstr("\nsteps = \"1\"\n"));
 }
 
-TEST_F(Train, AFileThatCannotBeUnderstoodStopsWithOneLine) {
+TEST_F(Train, AnInvalidConfigurationFileIsReportedInOneLine) {
   const auto expect_stop = [&](const std::string& text, int code, const std::string& message) {
     write_file_atomically(path("bad.toml"), text);
     const auto outcome = run("train --config " + path("bad.toml") + " --out " + path("run"));
@@ -93,8 +93,8 @@ TEST_F(Train, AFileThatCannotBeUnderstoodStopsWithOneLine) {
               ": batch: expected text, a number, true, false or a list\n");
 }
 
-// Earlier versions wrote settings of a canvas for text as well.
-TEST_F(Train, ConfigHasTheSettingsOfItsDataAloneAndOlderRunsGoOn) {
+// Earlier versions wrote the settings of the canvas for text, too.
+TEST_F(Train, ConfigHasOnlyTheSettingsOfItsDataAndOlderRunsResume) {
   const std::string text =
       "train --data text --model gpt-tiny-16 --batch 2 --eval-limit 1 "
       "--threads 1 --out " +
@@ -126,7 +126,7 @@ TEST_F(Train, ConfigHasTheSettingsOfItsDataAloneAndOlderRunsGoOn) {
   EXPECT_EQ(read_metrics(path("text") + "/metrics.jsonl").back().step, 2);
 }
 
-TEST_F(Train, StopsWhereTheLossIsNoNumber) {
+TEST_F(Train, StopsIfTheLossIsNotFinite) {
   const auto outcome = run(train("wild", "--lr 300 --clip 0 --schedule constant --weight-decay 0"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, ContainsRegex("training stopped: the (loss|norm of the gradients) is "

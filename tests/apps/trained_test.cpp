@@ -1,4 +1,4 @@
-// What is done with a trained model: eval, predict, report, generate.
+// The commands that use a trained model: eval, predict, report, generate.
 
 #include <gmock/gmock.h>
 
@@ -35,7 +35,7 @@ class Trained : public SmallRun {
     write_file_atomically(checkpoint + "manifest.json", format_manifest(manifest));
     return path(name);
   }
-  // Tokens of a vocabulary that is not that of bytes.
+  // Tokens of another vocabulary than that of bytes.
   void make_other_tokens() const {
     const auto files = small_vocabulary({{"t", "h"}, {"th", "e"}});
     fs::create_directories(path("bpe"));
@@ -56,7 +56,7 @@ class Trained : public SmallRun {
   }
 };
 
-TEST_F(Trained, EvalSaysWhatTheLogSaysAtTheEnd) {
+TEST_F(Trained, EvalGivesTheLastFiguresOfTheLog) {
   const auto outcome = run("eval --json --batch 16 " + undisturbed());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto results = nlohmann::json::parse(outcome.out).at("results");
@@ -68,7 +68,7 @@ TEST_F(Trained, EvalSaysWhatTheLogSaysAtTheEnd) {
   }
 }
 
-TEST_F(Trained, EvalTakesOtherDataAndRefusesWhatDoesNotFit) {
+TEST_F(Trained, EvalTakesOtherDataAndRefusesDataThatDoesNotFit) {
   const auto more = run("eval --json --eval-limit 5 --eval-on static " + undisturbed());
   EXPECT_EQ(nlohmann::json::parse(more.out).at("results").at("static").at("count"), 5);
   const auto other = run("eval --canvas 84 " + undisturbed());
@@ -76,7 +76,7 @@ TEST_F(Trained, EvalTakesOtherDataAndRefusesWhatDoesNotFit) {
   EXPECT_THAT(other.err, HasSubstr(" does not fit vit-"));
 }
 
-TEST_F(Trained, PredictSortsTheClassesOfAPicture) {
+TEST_F(Trained, PredictSortsTheClassesByProbability) {
   write_file_atomically(path("four.png"), digit_png(4));
   const auto result = json_of("predict " + undisturbed() + " " + path("four.png")).at(0);
   EXPECT_EQ(result.at("file"), path("four.png"));
@@ -84,16 +84,16 @@ TEST_F(Trained, PredictSortsTheClassesOfAPicture) {
   ASSERT_EQ(classes.size(), 5);
   double sum = 0;
   for (size_t k = 0; k < classes.size(); ++k) {
-    const double share = classes[k].at("probability");
-    EXPECT_GT(share, 0);
-    EXPECT_LE(share, k > 0 ? classes[k - 1].at("probability").get<double>() : 1);
-    sum += share;
+    const double probability = classes[k].at("probability");
+    EXPECT_GT(probability, 0);
+    EXPECT_LE(probability, k > 0 ? classes[k - 1].at("probability").get<double>() : 1);
+    sum += probability;
   }
   EXPECT_LT(sum, 1);
   EXPECT_GT(sum, 0.5);  // the likeliest five of ten
 }
 
-TEST_F(Trained, PredictSaysWhatIsWrongWithAPicture) {
+TEST_F(Trained, PredictNamesAnUnreadableImage) {
   write_file_atomically(path("no.png"), "this is text");
   for (const char* name : {"no.png", "missing.png"}) {
     const auto outcome = run("predict " + undisturbed() + " " + path(name));
@@ -102,7 +102,7 @@ TEST_F(Trained, PredictSaysWhatIsWrongWithAPicture) {
   }
 }
 
-TEST_F(Trained, WeightsThatAreNotFiniteAreRefusedEverywhere) {
+TEST_F(Trained, NonFiniteWeightsAreRefusedByEveryCommand) {
   const auto nan = poisoned(undisturbed(), "nan", std::nan(""));
   write_file_atomically(path("digit.png"), encode_png(flat_image(28, 28, 0)));
   for (const auto& call :
@@ -122,7 +122,7 @@ TEST_F(Trained, NamesThatAreNotUtf8ArePrinted) {
   EXPECT_EQ(result.at("file"), path("digit\uFFFD.png"));
 }
 
-TEST_F(Trained, OfAFileWithoutAModelSaysHowToGetOne) {
+TEST_F(Trained, AFileWithoutModelOptionsIsRefused) {
   save_safetensors(path("bare.safetensors"), {{"a", torch::zeros({1})}});
   for (const char* command : {"eval ", "predict ", "generate "}) {
     const bool pictures = command[0] == 'p';
@@ -136,7 +136,7 @@ TEST_F(Trained, OfAFileWithoutAModelSaysHowToGetOne) {
                 "them\n");
 }
 
-TEST_F(Trained, ReportDrawsStepsThatAreNearlyTooLarge) {
+TEST_F(Trained, ReportDrawsTheLargestStep) {
   fs::create_directories(path("far"));
   write_file_atomically(
       path("far/metrics.jsonl"),
@@ -155,7 +155,7 @@ TEST_F(Trained, ReportHasAllSections) {
   EXPECT_THAT(page, ::testing::Not(HasSubstr("src=\"http")));
 }
 
-TEST_F(Trained, ReportShowsHowTheModelDoesOnEachEvaluationSet) {
+TEST_F(Trained, ReportShowsTheAccuracyOnEachEvaluationSet) {
   const std::string out = path("report.html");
   EXPECT_EQ(run("report " + undisturbed() + " --out " + out).code, 0);
   const auto page = read_file(out);
@@ -173,7 +173,7 @@ TEST_F(Trained, ReportShowsHowTheModelDoesOnEachEvaluationSet) {
   }
 }
 
-TEST_F(Trained, OfNothingIsRefusedInOneLine) {
+TEST_F(Trained, AMissingRunIsReportedInOneLine) {
   for (const char* command : {"eval ", "report ", "generate "}) {
     const auto outcome = run(command + path("nothing"));
     EXPECT_NE(outcome.code, 0) << command;
