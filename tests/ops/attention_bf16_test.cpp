@@ -1,4 +1,5 @@
-// The core op in bfloat16: the fused kernels beside the portable path, which defines the roundings.
+// The core op in bfloat16: compares the fused kernels with the portable path, which defines the
+// roundings.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -29,16 +30,16 @@ Bf16Run run_bf16(const TermsConfig& config) {
   return result;
 }
 
-// A weight or gradient that lies between two bfloat16 numbers may be rounded to either.
+// A weight or gradient halfway between two bfloat16 numbers may be rounded to either.
 constexpr double kOneRounding = 1.0 / 256;
 
-TEST(Bf16Attention, IsThatOfThePortablePathForEveryCombinationOfTerms) {
+TEST(Bf16Attention, MatchesThePortablePathForEveryCombinationOfTerms) {
   for (const TermsConfig& config : all_terms()) {
     SCOPED_TRACE(config.str());
     const auto fused = run_bf16(config);
     const PortableOnly portable_only;
     const auto portable = run_bf16(config);
-    // The portable path rounds queries before they meet vectors, the kernels do not.
+    // The portable path rounds queries before it multiplies them by vectors; the kernels do not.
     const bool vectors = config.k == Side::vectors || config.v == Side::vectors;
     const double allowed = (vectors ? 3 : 1) * kOneRounding;
     EXPECT_LE(error(fused.out, portable.out), allowed);

@@ -23,7 +23,7 @@ TEST(AttentionOracle, AgreesForEveryCombinationOfTerms) {
 
 TEST(SelfAttentionOracle, AgreesForEveryPositionTermOnGridsOfOneToFourAxes) {
   for (const Method method : self_attention_methods())
-    for (Config config : settings()) {
+    for (Config config : oracle_configs()) {
       config.method = method;
       if (method == Method::rotary) config.D = 2 * static_cast<int64_t>(config.grid.size());
       expect_oracle(config);
@@ -68,7 +68,7 @@ TEST(SelfAttentionOracle, AgreesUnderDropoutAndRotation) {
 
 TEST(ConvolutionOracle, AgreesOnGridsOfOneToFourAxes) {
   for (const int64_t radius : {0, 1, 2})
-    for (Config config : settings()) {
+    for (Config config : oracle_configs()) {
       config.method = Method::convolution;
       config.radius = radius;
       config.H = 1;
@@ -76,7 +76,7 @@ TEST(ConvolutionOracle, AgreesOnGridsOfOneToFourAxes) {
     }
 }
 
-TEST(ConvolutionOracle, AgreesOnARelationOfTheCallersOwn) {
+TEST(ConvolutionOracle, AgreesOnACustomRelation) {
   Config config = relation_config(Method::convolution);
   for (const bool causal : {false, true}) {
     config.causal = causal;
@@ -113,7 +113,7 @@ TEST(WideOracle, AgreesForWidthsThatFitNoVectorInDoubleAndFloat) {
   }
 }
 
-TEST(AttentionMap, IsWhatTheValuesAreSummedWith) {
+TEST(AttentionMap, HoldsTheWeightsOfTheValues) {
   for (const Method method : self_attention_methods()) {
     if (method == Method::relative_value) continue;
     Config config;

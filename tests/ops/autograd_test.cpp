@@ -19,7 +19,7 @@ Config small(Method method) {
   return config;
 }
 
-TEST(Autograd, GivesEachGradientAloneAsItDoesWithAllOthers) {
+TEST(Autograd, GivesTheSameGradientAloneAndWithOthers) {
   for (const auto& entry : kMethods) {
     const Case c(small(entry.value));
     auto random = generator("alone " + c.config().str());
@@ -36,7 +36,7 @@ TEST(Autograd, GivesEachGradientAloneAsItDoesWithAllOthers) {
   }
 }
 
-TEST(Autograd, RecordsNothingWhereNoInputAsksForAGradient) {
+TEST(Autograd, RecordsNothingIfNoInputRequiresGrad) {
   for (const auto& entry : kMethods) EXPECT_FALSE(Case(small(entry.value)).run().requires_grad());
 }
 
@@ -52,7 +52,7 @@ TEST(Autograd, TheAttentionMapCarriesNoGradient) {
   EXPECT_FALSE(result.attention.requires_grad());
 }
 
-// Gradients of every input, zeros where autograd gives none.
+// Gradients of every input; zeros if autograd gives none.
 std::vector<at::Tensor> all_gradients(const at::Tensor& loss, const Inputs& inputs) {
   std::vector<at::Tensor> leaves;
   for (const auto& entry : inputs) leaves.push_back(entry.second);
@@ -63,7 +63,7 @@ std::vector<at::Tensor> all_gradients(const at::Tensor& loss, const Inputs& inpu
   return grads;
 }
 
-TEST(Autograd, GradientsOfOneOutputAloneAreThoseOfTheLossOnIt) {
+TEST(Autograd, AnUnusedOutputDoesNotChangeGradients) {
   for (const Side side : {Side::matrices, Side::vectors})
     for (const bool relative : {false, true}) {
       TermsConfig config;
@@ -88,7 +88,7 @@ TEST(Autograd, RefusesASecondDerivativeWithAReason) {
     SCOPED_TRACE(c.config().str());
     const auto inputs = c.inputs_with_grad();
     const auto loss = c.run(inputs).square().sum();
-    // The op whose gradient is taken first refuses.
+    // The op whose gradient is computed first throws.
     const char* const op = entry.value == Method::convolution         ? "convolution"
                            : entry.value == Method::alpha_translution ? "project"
                                                                       : "attention";
@@ -107,7 +107,7 @@ TEST(Autograd, RotaryHasASecondDerivative) {
   auto random = generator("rotary second derivative");
   const auto x = normal({2, 6, 8}, random).requires_grad_(true);
   const auto angles = rotary_angles({3, 2}, false, 4);
-  const auto loss = rotary(x, angles, 2).square().sum();  // |x|^2: a rotation keeps lengths
+  const auto loss = rotary(x, angles, 2).square().sum();  // |x|^2: a rotation preserves lengths
   const auto first = torch::autograd::grad({loss}, {x}, {}, true, /*create_graph=*/true)[0];
   EXPECT_LE(error(first, 2 * x), 1e-14);
   const auto direction = normal(x.sizes(), random);

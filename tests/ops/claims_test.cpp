@@ -1,4 +1,4 @@
-// What the paper claims of Translution, as facts about the ops.
+// The paper's claims about Translution, tested on the ops.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(Claim, EqualMatricesForAllOffsetsAreSelfAttentionWithoutPositions) {
       for (const char* role : kRoleNames) repeated[role].requires_grad_(true);
       const auto got = gradients(relative, repeated, weight);
       EXPECT_LE(error(got.at("x"), expected.at("x")), kRounding);
-      for (const char* role : kRoleNames)  // the shared matrix moves all slots at once
+      for (const char* role : kRoleNames)  // the shared matrix is the matrix of every slot
         EXPECT_LE(error(got.at(role).sum(0), expected.at(role)), kRounding) << role;
     }
 }
@@ -96,7 +96,7 @@ TEST(Claim, CausalOutputsAreExactlyUnchangedWhenLaterTokensChange) {
     }
 }
 
-// --- an object keeps its features when it moves
+// --- the features of an object do not change when it moves
 
 constexpr int64_t kSide = 9;
 
@@ -109,7 +109,8 @@ at::Tensor picture(int64_t row, int64_t column, int64_t C) {
   return image.view({2, kSide * kSide, C});
 }
 
-// The largest difference between outputs at places and at the places moved by (down, right).
+// The largest difference between the outputs before and after the object moves by (down, right),
+// compared at positions moved by the same amount.
 double change_when_moved(const Case& c, int64_t down, int64_t right) {
   auto inputs = c.inputs();
   const auto at = [&](int64_t row, int64_t column) {
@@ -118,14 +119,14 @@ double change_when_moved(const Case& c, int64_t down, int64_t right) {
     return out.view({2, kSide, kSide, out.size(2)});
   };
   const auto before = at(2, 1), after = at(2 + down, 1 + right);
-  const auto kept = before.slice(1, 0, kSide - down).slice(2, 0, kSide - right);
-  EXPECT_GT(largest(kept), 0.01);
-  return error(after.slice(1, down).slice(2, right), kept);
+  const auto expected = before.slice(1, 0, kSide - down).slice(2, 0, kSide - right);
+  EXPECT_GT(largest(expected), 0.01);
+  return error(after.slice(1, down).slice(2, right), expected);
 }
 
-TEST(Claim, AnObjectThatMovesOnAnEmptyBackgroundTakesItsFeaturesWithIt) {
-  // Empty patches are zero: score 0 and value 0 wherever they are, so only the object's inner
-  // offsets matter, and they stay.
+TEST(Claim, FeaturesMoveWithAnObjectOnAnEmptyBackground) {
+  // Empty patches are zero, so their scores and values are 0 at any offset. Only the offsets within
+  // the object matter, and they do not change.
   for (const Method method :
        {Method::translution, Method::alpha_translution, Method::self_attention_no_pos}) {
     const Case c(on_grid(method, {kSide, kSide}, false));
@@ -135,7 +136,7 @@ TEST(Claim, AnObjectThatMovesOnAnEmptyBackgroundTakesItsFeaturesWithIt) {
   }
 }
 
-TEST(Claim, AMatrixPerTokenPairDoesNotFollowAnObject) {
+TEST(Claim, FeaturesDoNotMoveWithAnObjectForAMatrixPerTokenPair) {
   auto config = on_grid(Method::translution, {kSide, kSide}, false);
   config.encoding = Encoding::absolute;
   config.H = config.D = 1;
@@ -145,7 +146,7 @@ TEST(Claim, AMatrixPerTokenPairDoesNotFollowAnObject) {
 
 // --- the class token's three directions
 
-TEST(Claim, EachDirectionOfTheClassTokenReachesOnlyItsOwnOutputs) {
+TEST(Claim, EachDirectionOfTheClassTokenAffectsOnlyItsOwnOutputs) {
   const auto config = on_grid(Method::translution, {3, 2}, true);
   const Case c(config);
   const auto out = c.run();
@@ -153,7 +154,7 @@ TEST(Claim, EachDirectionOfTheClassTokenReachesOnlyItsOwnOutputs) {
   struct Direction {
     const char* name;
     int64_t slot;
-    bool reaches_cls, reaches_patches;
+    bool affects_cls, affects_patches;
   };
   for (const Direction& d :
        {Direction{"itself", M - 3, true, false}, Direction{"in", M - 2, true, false},
@@ -164,19 +165,19 @@ TEST(Claim, EachDirectionOfTheClassTokenReachesOnlyItsOwnOutputs) {
       inputs[role] = inputs[role].clone();
       inputs[role][d.slot].neg_();
       const auto change = (c.run(inputs) - out).abs().amax({0, 2});  // [N]
-      const auto reaches = [](const at::Tensor& rows) {              // all of them, or none at all
+      const auto affects = [](const at::Tensor& rows) {              // all rows or none
         if (largest(rows) == 0) return false;
         EXPECT_GT(rows.min().item<double>(), 1e-6);
         return true;
       };
-      EXPECT_EQ(reaches(change.slice(0, 0, 1)), d.reaches_cls);
-      EXPECT_EQ(reaches(change.slice(0, 1)), d.reaches_patches);
+      EXPECT_EQ(affects(change.slice(0, 0, 1)), d.affects_cls);
+      EXPECT_EQ(affects(change.slice(0, 1)), d.affects_patches);
     }
 }
 
 // --- the memory-saving form of alpha
 
-// v_ij = f_j (Wv1 Wv[delta] Wv2 + Wv) as a tensor for all pairs: one head, as the paper writes it.
+// v_ij = f_j (Wv1 Wv[delta] Wv2 + Wv) as a tensor for all pairs, with one head, as in the paper.
 at::Tensor direct_alpha(const Inputs& in, const oracle::Pairing& pairing) {
   const int64_t N = pairing.tokens;
   const auto slot = at::tensor(pairing.slot, at::kLong),
@@ -208,7 +209,7 @@ TEST(Claim, TheMemorySavingFormOfAlphaEqualsTheDirectOne) {
 
 // --- absolute matrices contain the relative ones
 
-TEST(Claim, PairMatricesFilledFromTheOffsetsGiveTheSame) {
+TEST(Claim, AbsoluteMatricesCopiedFromRelativeOnesGiveTheSameOutput) {
   for (const bool cls : {false, true})
     for (const bool causal : {false, true}) {
       auto config = on_grid(Method::translution, {3, 2}, cls, causal);

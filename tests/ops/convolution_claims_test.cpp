@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t B = 2, C = 3, O = 4;
 
-// LibTorch's kernel [O,C,k…] reads x at p_i + u - r; our slots count delta = p_i - p_j = r - u
-// upwards, which is u backwards: [slots,C,O].
+// LibTorch's kernel [O,C,k…] reads x at p_i + u - r. Our slots [slots,C,O] are in ascending order
+// of delta = p_i - p_j = r - u, which is the reverse order of u.
 at::Tensor to_slots(const at::Tensor& kernel) {
   std::vector<int64_t> axes, order;
   for (int64_t axis = 2; axis < kernel.dim(); ++axis) axes.push_back(axis);
@@ -27,7 +27,7 @@ at::Tensor to_slots(const at::Tensor& kernel) {
 
 using Native = std::function<at::Tensor(const at::Tensor& image, const at::Tensor& kernel)>;
 
-// Output and gradients equal those of LibTorch's convolution on images [B,C,sides…].
+// Expects output and gradients of LibTorch's convolution on images [B,C,sides…].
 void expect_native(const std::vector<int64_t>& grid, std::vector<int64_t> kernel_sides,
                    const std::string& pairs, const Native& native) {
   auto random = generator("convolution");
@@ -80,7 +80,8 @@ TEST(Claim, TranslutionWithEqualScoresInAWindowIsTheMeanOfAConvolution) {
   inputs["q"] = at::zeros_like(inputs["q"]);
   const PairsName pairs{"5x4 window=1"};
   const auto ones = at::ones({1, config.tokens(), 1}, at::kDouble);
-  const auto seen = convolution(ones, at::ones({9, 1, 1}, at::kDouble), pairs);  // tokens in reach
+  const auto seen =
+      convolution(ones, at::ones({9, 1, 1}, at::kDouble), pairs);  // tokens in the window
   EXPECT_EQ(seen.min().item<double>(), 4);
   EXPECT_EQ(seen.max().item<double>(), 9);
   EXPECT_LE(error(c.run(inputs) * seen, convolution(inputs["x"], inputs["v"], pairs)), kRounding);

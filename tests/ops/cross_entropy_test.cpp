@@ -19,7 +19,7 @@ using namespace detail;
 
 namespace {
 
-// Logits and classes, and what the definition makes of them, number by number.
+// Logits and classes, with the loss and gradient computed element by element from the definition.
 struct Rows {
   at::Tensor logits, target;
   double smoothing;
@@ -30,13 +30,13 @@ struct Rows {
     target = at::randint(classes, {rows}, random, at::TensorOptions(at::kLong));
   }
 
-  // The share of class c in what row r aims at.
-  double aim(int64_t r, int64_t c) const {
+  // The target probability of class c in row r.
+  double target_weight(int64_t r, int64_t c) const {
     const bool hit = target.data_ptr<int64_t>()[r] == c;
     return (hit ? 1 - smoothing : 0) + smoothing / static_cast<double>(logits.size(1));
   }
 
-  // The loss and its gradient by the logits.
+  // The loss and its gradient with respect to the logits.
   std::pair<double, at::Tensor> expected() const {
     const int64_t rows = logits.size(0), classes = logits.size(1);
     auto gradient = at::empty_like(logits);
@@ -48,9 +48,9 @@ struct Rows {
       for (int64_t c = 0; c < classes; ++c) sum += std::exp(x[c] - top);
       for (int64_t c = 0; c < classes; ++c) {
         const double log_p = x[c] - top - std::log(sum);
-        loss -= aim(r, c) * log_p / static_cast<double>(rows);
+        loss -= target_weight(r, c) * log_p / static_cast<double>(rows);
         gradient.data_ptr<double>()[r * classes + c] =
-            (std::exp(log_p) - aim(r, c)) / static_cast<double>(rows);
+            (std::exp(log_p) - target_weight(r, c)) / static_cast<double>(rows);
       }
     }
     return {loss, gradient};
@@ -63,7 +63,7 @@ struct Rows {
   }
 };
 
-// One class, widths below, beside and above every vector and block, and a vocabulary.
+// One class, widths below, at and above every vector and block size, and a vocabulary.
 std::vector<Rows> all_rows() {
   std::vector<Rows> all;
   for (const double smoothing : {0.0, 0.1})
@@ -85,7 +85,7 @@ TEST(CrossEntropy, AgreesWithALoopOverDoubles) {
   }
 }
 
-TEST(CrossEntropy, IsLibTorchs) {
+TEST(CrossEntropy, MatchesLibTorch) {
   for (const Rows& rows : all_rows()) {
     const auto x = rows.logits.detach().clone().requires_grad_(true);
     const auto theirs =
@@ -104,19 +104,19 @@ TEST(CrossEntropy, ScalesItsGradient) {
   EXPECT_LE(error(gradient, rows.expected().second * 3), kRounding);
 }
 
-TEST(CrossEntropy, TakesLogitsOfAnySize) {
+TEST(CrossEntropy, AcceptsLargeLogits) {
   for (const auto type : {at::kFloat, at::kDouble}) {
     const auto logits = at::tensor({-1e4, 1e4, 0.0}, type).reshape({1, 3});
-    const auto lost = [&](int64_t target) {
+    const auto loss_of = [&](int64_t target) {
       return cross_entropy(logits, at::full({1}, target, at::kLong)).item<double>();
     };
-    EXPECT_NEAR(lost(0), 2e4, 2e-3);
-    EXPECT_EQ(lost(1), 0);
-    EXPECT_NEAR(lost(2), 1e4, 1e-3);
+    EXPECT_NEAR(loss_of(0), 2e4, 2e-3);
+    EXPECT_EQ(loss_of(1), 0);
+    EXPECT_NEAR(loss_of(2), 1e4, 1e-3);
   }
 }
 
-TEST(CrossEntropy, LeavesOutClassesAtMinusInfinity) {
+TEST(CrossEntropy, IgnoresClassesWithALogitOfMinusInfinity) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const auto type : {at::kFloat, at::kDouble}) {
     const auto x = at::tensor({-infinity, 0.0, 0.0}, type).reshape({1, 3}).requires_grad_(true);
@@ -127,7 +127,7 @@ TEST(CrossEntropy, LeavesOutClassesAtMinusInfinity) {
   }
 }
 
-TEST(CrossEntropy, SaysWhenANumberIsNone) {
+TEST(CrossEntropy, IsNotFiniteForNaNOrInfiniteLogits) {
   for (const double none : {std::nan(""), std::numeric_limits<double>::infinity()})
     for (const auto type : {at::kFloat, at::kDouble}) {
       auto logits = at::zeros({3, 40}, type);
@@ -148,17 +148,17 @@ TEST(CrossEntropy, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(CrossEntropy, TakesLogitsThatLieScattered) {
+TEST(CrossEntropy, AcceptsStridedLogits) {
   const Rows rows(6, 33, 0);
   const auto scattered = rows.logits.t().contiguous().t();
   EXPECT_NEAR(cross_entropy(scattered, rows.target).item<double>(), rows.expected().first, 1e-12);
 }
 
-TEST(CrossEntropy, TakesSharesOfClasses) {
+TEST(CrossEntropy, AcceptsClassProbabilities) {
   const Rows rows(6, 33, 0.1);
   auto shares = at::empty({6, 33}, at::kDouble);
   for (int64_t r = 0; r < 6; ++r)
-    for (int64_t c = 0; c < 33; ++c) shares[r][c] = rows.aim(r, c);
+    for (int64_t c = 0; c < 33; ++c) shares[r][c] = rows.target_weight(r, c);
   EXPECT_NEAR(cross_entropy(rows.logits, shares).item<double>(), rows.expected().first, 1e-12);
 }
 
@@ -171,7 +171,7 @@ std::string refusal(const at::Tensor& logits, const at::Tensor& target) {
   return "nothing was refused";
 }
 
-TEST(CrossEntropy, RefusesWhatDoesNotFit) {
+TEST(CrossEntropy, RefusesInvalidTargets) {
   using ::testing::HasSubstr;
   if (!runtime().fused()) GTEST_SKIP() << "LibTorch has messages of its own";
   const auto logits = at::zeros({3, 4});

@@ -10,8 +10,8 @@
 namespace translution::testing {
 namespace {
 
-// One config for each method, awkward in every way that the method allows.
-std::vector<Config> one_of_each() {
+// One config per method: class token, odd number of heads, and query rows.
+std::vector<Config> one_per_method() {
   std::vector<Config> configs;
   for (const auto& entry : kMethods) {
     Config config;
@@ -28,7 +28,7 @@ std::vector<Config> one_of_each() {
 
 template <typename Layout>
 void expect_layout_does_not_matter(Layout layout) {
-  for (const Config& config : one_of_each()) {
+  for (const Config& config : one_per_method()) {
     SCOPED_TRACE(config.str());
     const Case c(config);
     auto random = generator("layout" + config.str());
@@ -80,7 +80,7 @@ TEST(Layout, AnglesAndMaskMayBeStrided) {
 }
 
 TEST(Layout, OneSampleExpandedOverTheBatchGivesEqualRows) {
-  for (Config config : one_of_each()) {
+  for (Config config : one_per_method()) {
     SCOPED_TRACE(config.str());
     config.B = 1;
     const Case c(config);
@@ -93,7 +93,7 @@ TEST(Layout, OneSampleExpandedOverTheBatchGivesEqualRows) {
 
 TEST(Sizes, AnEmptyBatchGivesAnEmptyOutputAndGradientsOfZero) {
   for (const auto type : {at::kFloat, at::kDouble})
-    for (Config config : one_of_each()) {
+    for (Config config : one_per_method()) {
       SCOPED_TRACE(config.str());
       config.B = 0;
       const Case c(config);
@@ -108,7 +108,7 @@ TEST(Sizes, AnEmptyBatchGivesAnEmptyOutputAndGradientsOfZero) {
 
 TEST(Sizes, OneTokenGivesItsOwnValueAndGradients) {
   for (const auto type : {at::kFloat, at::kDouble})
-    for (Config config : one_of_each()) {
+    for (Config config : one_per_method()) {
       config.grid = {1, 1};
       config.cls = false;
       config.rows.clear();
@@ -117,18 +117,18 @@ TEST(Sizes, OneTokenGivesItsOwnValueAndGradients) {
       EXPECT_LE(error(c.run(c.inputs_as(type)), c.expected()), type == at::kFloat ? 4e-6 : 1e-13);
       auto inputs = c.inputs_as(type);
       for (auto& entry : inputs) entry.second.requires_grad_(true);
-      // One weight of 1, so that nothing before the softmax has an effect.
+      // The only attention weight is 1, so inputs of the scores have no effect.
       for (const auto& [name, gradient] : gradients(c, inputs, at::ones_like(c.run(inputs)))) {
         const bool score = name.find_first_of("qk") != std::string::npos && name != "kernel";
-        const bool weighs = score || name == "bias" || name == "position" || name == "gate";
-        EXPECT_EQ(gradient.abs().max().item<double>() == 0, weighs) << name;
+        const bool scores_only = score || name == "bias" || name == "position" || name == "gate";
+        EXPECT_EQ(gradient.abs().max().item<double>() == 0, scores_only) << name;
       }
     }
 }
 
-// Errors of a type: forward against the oracle, gradients against those in double.
+// Checks the error of a type: forward against the oracle, gradients against those in double.
 void expect_close(at::ScalarType type, double tolerance) {
-  for (const Config& config : one_of_each()) {
+  for (const Config& config : one_per_method()) {
     SCOPED_TRACE(config.str());
     const Case c(config);
     auto inputs = c.inputs_as(type);
@@ -182,7 +182,7 @@ TEST(Rows, ARelationWithoutPairsGivesZerosAndZeroGradients) {
 }
 
 TEST(Rows, AskedForEqualThoseOfTheWholeOutput) {
-  for (Config config : one_of_each())
+  for (Config config : one_per_method())
     for (const int64_t batch : {2, 17}) {
       config.B = batch;
       SCOPED_TRACE(config.str());

@@ -20,7 +20,7 @@ using namespace detail;
 
 namespace {
 
-// Calls make() on 1, 2, 3, 5 and 8 threads.
+// Expects the same bits from make() on 1, 2, 3, 5 and 8 threads.
 template <typename Make>
 void expect_bits_of_one_thread(const std::string& name, const Make& make) {
   ThreadCount threads_now(1);
@@ -45,7 +45,7 @@ TEST(SumFirst, AddsIntegersExactly) {
 }
 
 TEST(SumFirst, GivesTheSameBitsForAnyNumberOfThreads) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's sums promise no such thing";
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's sums do not guarantee this";
   for (const auto& shape : kShapes) {
     auto random = generator("bits of sum_first");
     const auto x = normal(shape, random), f = x.to(at::kFloat);
@@ -54,7 +54,7 @@ TEST(SumFirst, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(SumFirst, HasTheGradientsOfFiniteDifferences) {
+TEST(SumFirst, GradientsMatchFiniteDifferences) {
   auto random = generator("gradient of sum_first");
   expect_elementwise_gradients(
       [](const Inputs& in) { return sum_first(in.at("x").transpose(0, 1)).square(); },
@@ -86,7 +86,7 @@ TEST(AddShared, RefusesOtherShapes) {
   EXPECT_THAT(refusal(at::zeros({2, 3}), {}), ::testing::HasSubstr("got no shared"));
 }
 
-TEST(Gelu, IsLibTorchs) {
+TEST(Gelu, MatchesLibTorch) {
   auto random = generator("gelu");
   const auto x = normal({7, 33}, random);
   for (const bool tanh : {false, true}) {
@@ -101,7 +101,7 @@ TEST(Gelu, IsLibTorchs) {
 }
 
 TEST(Gelu, GivesTheSameBitsForAnyNumberOfThreads) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's gelu promises no such thing";
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's gelu does not guarantee this";
   auto random = generator("bits of gelu");
   const auto numbers = normal({300007}, random);
   for (const auto type : {at::kFloat, at::kDouble})

@@ -15,7 +15,7 @@ constexpr size_t kExpectedConfigs = 200;
 
 const std::vector<int64_t> kGrids[] = {{5}, {3, 2}, {2, 1, 3}, {2, 1, 2, 2}};
 
-/// Collects configs, and varies the sizes that nothing else asks for.
+/// Collects configs and varies their sizes.
 class Collection {
  public:
   void add(Config config) {
@@ -31,7 +31,7 @@ class Collection {
     configs_.push_back(config);
   }
 
-  // The config on every grid, causal or not, with class token or not.
+  // Adds the config on every grid, causal or not, with or without class token.
   void add_on_grids(Config config) {
     for (const auto& grid : kGrids)
       for (const bool causal : {false, true})

@@ -1,5 +1,6 @@
-// What the CPU kernels promise beyond what every implementation does: they are taken, they round no
-// worse than plain LibTorch calls, and their bits do not depend on the number of threads.
+// Tests of the CPU kernels in addition to those of every implementation: they are used, their
+// rounding error is at most twice that of plain LibTorch calls, and their bits do not depend on the
+// number of threads.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -14,8 +15,8 @@
 namespace translution::testing {
 namespace {
 
-// Every method at sizes that fill blocks, vectors and threads, and leave something over; products
-// narrow enough for one library, and wide enough for the other.
+// Every method at sizes that fill blocks, vectors and threads and leave a remainder. Products are
+// narrow enough for libxsmm in some configs, and wide enough for oneDNN in others.
 std::vector<Config> layers() {
   std::vector<Config> configs;
   for (const auto& entry : kMethods)
@@ -47,12 +48,12 @@ Inputs results(const Case& c, const Inputs& inputs, const at::Tensor& weight) {
   return all;
 }
 
-// |a - b| / |b|: all rounding together, since the largest alone is a matter of luck.
+// |a - b| / |b|: the total rounding error, because the maximum alone is random.
 double distance(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b).norm().item<double>() / b.norm().item<double>();
 }
 
-TEST(Kernels, RoundNoWorseThanTwiceThePortablePath) {
+TEST(Kernels, HaveAtMostTwiceTheRoundingErrorOfThePortablePath) {
   for (const Config& config : layers()) {
     SCOPED_TRACE(config.str());
     const Case c(config);
@@ -73,12 +74,12 @@ TEST(Kernels, RoundNoWorseThanTwiceThePortablePath) {
 }
 
 TEST(Kernels, GiveTheSameBitsOnAnyNumberOfThreads) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products do not guarantee this";
   ThreadCount threads_now(1);
   for (Config config : layers())
     for (const int64_t batch : {1, 19})
       for (const auto type : {at::kFloat, at::kDouble}) {
-        if (config.C > 64 && (batch == 1 || type == at::kDouble)) continue;  // nothing new
+        if (config.C > 64 && (batch == 1 || type == at::kDouble)) continue;  // covered by C <= 64
         config.B = batch;
         SCOPED_TRACE(config.str());
         const Case c(config);
@@ -108,10 +109,11 @@ std::vector<at::Tensor> results(const TermsCase& c) {
   return all;
 }
 
-// From 16 samples on, narrow rows lie with the samples last; 17 and 31 leave vectors half full, and
-// 128 are cut into two parts.
+// With 16 or more samples, narrow rows are stored with the batch last. 17 and 31 samples leave
+// vectors partly filled; 128 are split into two parts.
 TEST(Kernels, AgreeWithThePortablePathOnManySamples) {
-  constexpr int64_t kSamples[] = {17, 31, 128, 17, 31, 128, 128};  // 7: in step with no setting
+  // 7 entries: a period that no other option has.
+  constexpr int64_t kSamples[] = {17, 31, 128, 17, 31, 128, 128};
   size_t count = 0;
   for (TermsConfig config : all_terms()) {
     config.B = kSamples[count++ % 7];
@@ -131,10 +133,10 @@ int64_t flops(const TermsCase& c) {
   return runtime().product_flops() - before;
 }
 
-TEST(Kernels, MultiplyForVectorsBiasAndGate) {
+TEST(Kernels, AreUsedForVectorsBiasAndGate) {
   if (runs_portable()) GTEST_SKIP() << "no kernels";
-  // 7 tokens, 2 samples, 2 heads; 3 channels of content and 2 of vectors in a head. A product of
-  // all pairs for scores and one for values, and two for the gradient of each.
+  // 7 tokens, 2 samples, 2 heads; per head 3 channels of content and 2 of vectors. There is one
+  // product over all pairs for scores and one for values, and two for the gradient of each.
   const auto pairs = int64_t{7 * 7 * 2 * 2};
   const auto products = [&](int64_t channels) { return 3 * 2 * pairs * channels; };
   TermsConfig config;

@@ -21,7 +21,7 @@ namespace {
 
 using Results = std::vector<at::Tensor>;  // out, and gradients of x, weight and bias
 
-// Rows, and what the definition makes of them, number by number.
+// Inputs, with the output and gradients computed element by element from the definition.
 struct Norm {
   at::Tensor x, weight, bias, d;
   double eps;
@@ -84,7 +84,7 @@ struct Norm {
   }
 };
 
-// One number, widths below, beside and above every vector and block; rows for one shard and many.
+// One channel, widths below, at and above every vector and block size; rows for one or many shards.
 std::vector<Norm> all_norms() {
   std::vector<Norm> all;
   for (const int64_t channels : {1, 2, 7, 16, 33, 84, 192, 4099})
@@ -104,7 +104,7 @@ TEST(LayerNorm, AgreesWithALoopOverDoubles) {
   }
 }
 
-TEST(LayerNorm, RoundsNoWorseThanTwiceLibTorchs) {
+TEST(LayerNorm, HasAtMostTwiceTheRoundingErrorOfLibTorch) {
   for (const Norm& norm : all_norms()) {
     SCOPED_TRACE(join(norm.x.sizes()));
     Norm rounded = norm;
@@ -121,8 +121,8 @@ TEST(LayerNorm, RoundsNoWorseThanTwiceLibTorchs) {
   }
 }
 
-// As LibTorch's: a training that diverges has to be noticed.
-TEST(LayerNorm, OfARowWhoseSquaresOverflowIsNoNumber) {
+// As in LibTorch: training that diverges must be noticed.
+TEST(LayerNorm, GivesNaNForARowWhoseSquaresOverflow) {
   Norm norm(5, 192);
   norm.x[3] *= 1e20;
   const auto got = norm.ours(at::kFloat), theirs = norm.theirs(at::kFloat);
@@ -132,7 +132,7 @@ TEST(LayerNorm, OfARowWhoseSquaresOverflowIsNoNumber) {
   EXPECT_TRUE(got[0][2].isfinite().all().item<bool>());
 }
 
-TEST(LayerNorm, HasTheGradientsOfFiniteDifferences) {
+TEST(LayerNorm, GradientsMatchFiniteDifferences) {
   for (const int64_t channels : {2, 7, 33}) {
     const Norm norm(3, channels);
     const auto count = expect_elementwise_gradients(
@@ -143,7 +143,7 @@ TEST(LayerNorm, HasTheGradientsOfFiniteDifferences) {
 }
 
 TEST(LayerNorm, GivesTheSameBitsForAnyNumberOfThreads) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's norm promises no such thing";
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's norm does not guarantee this";
   ThreadCount threads_now(1);
   for (const Norm& norm : {Norm(3200, 48), Norm(2050, 33), Norm(67, 192)})
     for (const auto type : {at::kFloat, at::kDouble}) {
@@ -158,7 +158,7 @@ TEST(LayerNorm, GivesTheSameBitsForAnyNumberOfThreads) {
     }
 }
 
-TEST(LayerNorm, TakesAnyShapeTypeAndStride) {
+TEST(LayerNorm, AcceptsAnyShapeTypeAndStride) {
   const Norm norm(6, 33);
   const auto expected = norm.expected()[0];
   const auto scattered = norm.x.t().contiguous().t();
@@ -173,7 +173,7 @@ TEST(LayerNorm, TakesAnyShapeTypeAndStride) {
   EXPECT_EQ(layer_norm(norm.x.narrow(0, 0, 0), norm.weight, norm.bias).size(0), 0);
 }
 
-TEST(LayerNorm, TellsShapesOnMeta) {
+TEST(LayerNorm, GivesShapesOnMeta) {
   const auto meta = at::TensorOptions(at::kMeta);
   const auto x = at::empty({2, 5, 7}, meta).requires_grad_(true);
   const auto weight = at::empty({7}, meta).requires_grad_(true);
@@ -184,7 +184,7 @@ TEST(LayerNorm, TellsShapesOnMeta) {
   EXPECT_EQ(grads[1].sizes(), weight.sizes());
 }
 
-TEST(LayerNorm, RefusesWhatDoesNotFit) {
+TEST(LayerNorm, RefusesMismatchedShapesAndTypes) {
   const auto refusal = [](const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
     try {
       layer_norm(x, weight, bias);

@@ -15,7 +15,7 @@ struct TextCase {
   std::string name;
   OffsetOptions offsets;
 
-  // Instead of its bytes, some of which are padding.
+  // Without this, gtest prints the bytes of the struct, including padding.
   friend std::ostream& operator<<(std::ostream& out, const TextCase& c) { return out << c.name; }
 };
 
@@ -27,15 +27,15 @@ std::vector<TextCase> text_cases() {
           {"logarithmic", {grid, false, true, Encoding::relative, Sharing::logarithmic, 3}}};
 }
 
-class LookaheadOf : public ::testing::TestWithParam<TextCase> {
+class LookaheadTest : public ::testing::TestWithParam<TextCase> {
  protected:
-  LookaheadOf() : offsets(std::make_shared<const OffsetTable>(GetParam().offsets)) {
+  LookaheadTest() : offsets(std::make_shared<const OffsetTable>(GetParam().offsets)) {
     const auto table = [&] { return normal({offsets->num_slots(), kChannels, kWidth}, random); };
     weights = {table(), table(), table()};
     x = normal({kTokens, kChannels}, random);
   }
 
-  // What the last of the first n tokens gathers.
+  // The output of the last of the first n tokens.
   at::Tensor expected(int64_t n, Precision precision = Precision::float32) const {
     AttentionCall call;
     call.heads = kHeads;
@@ -59,16 +59,16 @@ class LookaheadOf : public ::testing::TestWithParam<TextCase> {
   at::Tensor x;
 };
 
-TEST_P(LookaheadOf, GathersWhatTheWholeTextGivesForItsLastToken) {
+TEST_P(LookaheadTest, MatchesTheLastTokenOfTheCompleteText) {
   for (const int64_t first : {1, 2, 33, 70}) {
     auto lookahead = make();
     for (int64_t n = first; n <= kTokens; ++n)
       ASSERT_TRUE(at::allclose(lookahead.gather(x.narrow(0, 0, n)), expected(n), 1e-11, 1e-12))
-          << "token " << n << " of a text begun at " << first;
+          << "token " << n << " of a text that starts at " << first;
   }
 }
 
-TEST_P(LookaheadOf, ForgetsATextAtARestart) {
+TEST_P(LookaheadTest, RestartDiscardsTheText) {
   auto lookahead = make();
   for (int64_t n = 1; n <= 20; ++n) lookahead.gather(x.narrow(0, 0, n));
   x = normal({kTokens, kChannels}, random);
@@ -77,7 +77,7 @@ TEST_P(LookaheadOf, ForgetsATextAtARestart) {
     ASSERT_TRUE(at::allclose(lookahead.gather(x.narrow(0, 0, n)), expected(n), 1e-11, 1e-12)) << n;
 }
 
-TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreads) {
+TEST_P(LookaheadTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   ThreadCount threads_now(1);
   std::vector<at::Tensor> results;
   for (const int threads : {1, 2, 3}) {
@@ -89,8 +89,8 @@ TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_TRUE(results[0].equal(results[1]) && results[0].equal(results[2]));
 }
 
-// Queries are not rounded there, and what a token offers is instead.
-TEST_P(LookaheadOf, RoundsAboutAsTheWholeTextDoesInBfloat16) {
+// Lookahead rounds the contributions of tokens instead of the queries.
+TEST_P(LookaheadTest, HasASimilarErrorToTheCompleteTextInBfloat16) {
   convert(at::kDouble, 0.3);
   std::vector<at::Tensor> truth;
   for (int64_t n = 1; n <= kTokens; ++n) truth.push_back(expected(n));
@@ -107,11 +107,11 @@ TEST_P(LookaheadOf, RoundsAboutAsTheWholeTextDoesInBfloat16) {
       ours += error(gathered, truth[n - 1]);
       theirs += whole[n - 1];
     }
-    EXPECT_LE(ours, 1.5 * theirs) << "a text begun at " << first;
+    EXPECT_LE(ours, 1.5 * theirs) << "a text that starts at " << first;
   }
 }
 
-TEST_P(LookaheadOf, TakesWeightsInBfloat16) {
+TEST_P(LookaheadTest, AcceptsBfloat16Weights) {
   convert(at::kBFloat16, 0.3);
   auto ours = make();
   convert(at::kFloat);
@@ -124,7 +124,7 @@ TEST_P(LookaheadOf, TakesWeightsInBfloat16) {
   }
 }
 
-TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreadsInBfloat16) {
+TEST_P(LookaheadTest, GivesTheSameBitsOnAnyNumberOfThreadsInBfloat16) {
   convert(at::kFloat);
   ThreadCount threads_now(1);
   std::vector<at::Tensor> results;
@@ -137,7 +137,7 @@ TEST_P(LookaheadOf, GivesTheSameBitsOnAnyNumberOfThreadsInBfloat16) {
   EXPECT_TRUE(results[0].equal(results[1]) && results[0].equal(results[2]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Texts, LookaheadOf, ::testing::ValuesIn(text_cases()),
+INSTANTIATE_TEST_SUITE_P(Texts, LookaheadTest, ::testing::ValuesIn(text_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The ops hold neither an N x N x C x C' tensor of gathered matrices nor a B x N x N x C' tensor
-// of encodings, unless the caller gives them workspace to keep encodings in.
+// The ops never allocate an N x N x C x C' tensor of gathered matrices. They allocate a
+// B x N x N x C' tensor of encodings only if the workspace allows it.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -51,11 +51,11 @@ struct Layer {
 
 void expect_small(const Layer& layer, int64_t width) {
   const double growth = peak_growth([&] { layer.train(); });
-  if (growth < 0) GTEST_SKIP() << "/proc does not tell the peak of the memory";
+  if (growth < 0) GTEST_SKIP() << "/proc does not report peak memory";
   const double encodings = static_cast<double>(B * N * N * width) * 4 / kMegabyte;
-  std::printf("grew by %.0f MB at most; the encodings of all pairs are %.0f MB for each role\n",
-              growth, encodings);
-  EXPECT_GT(growth, 1);  // the gradients at least
+  std::printf("peak growth %.0f MB; the encodings of all pairs are %.0f MB per role\n", growth,
+              encodings);
+  EXPECT_GT(growth, 1);  // at least the gradients
   EXPECT_LT(growth, encodings);
 }
 
@@ -67,14 +67,14 @@ TEST(Memory, AlphaTrainsInLessThanOneTensorOfSmallEncodings) {
   expect_small(Layer("alpha memory", R, R, /*content=*/true), R);
 }
 
-TEST(Memory, PeakGrowthSeesATensor) {
+TEST(Memory, PeakGrowthMeasuresATensor) {
   const double growth = peak_growth([] { at::ones({25'000'000}, at::kFloat); });
-  if (growth < 0) GTEST_SKIP() << "/proc does not tell the peak of the memory";
+  if (growth < 0) GTEST_SKIP() << "/proc does not report peak memory";
   EXPECT_GT(growth, 95);
   EXPECT_LT(growth, 110);
 }
 
-TEST(Memory, KeptEncodingsFitTheWorkspaceAndChangeNothing) {
+TEST(Memory, SavedEncodingsFitTheWorkspaceAndDoNotChangeGradients) {
   Layer layer("kept", /*channels=*/64, /*width=*/8, /*content=*/false);
   const auto expected = layer.train();
   for (const int64_t workspace : {int64_t{0}, int64_t{1} << 20, int64_t{1} << 40}) {

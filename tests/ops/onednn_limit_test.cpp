@@ -10,7 +10,7 @@
 namespace translution::testing {
 namespace {
 
-// AMX as Firecracker shows it: no layout of tiles.
+// AMX as reported by Firecracker: no tile configuration.
 TileInfo hidden_tiles() {
   TileInfo info;
   info.features = 1u << 22 | 1u << 24 | 1u << 25;
@@ -18,7 +18,7 @@ TileInfo hidden_tiles() {
   return info;
 }
 
-// A product in bfloat16 by LibTorch, which gives it to oneDNN where there is AVX-512.
+// A bfloat16 product in LibTorch, which uses oneDNN on CPUs with AVX-512.
 void multiply_bfloat16() {
   const auto x = at::ones({64, 64}, at::kBFloat16);
   at::matmul(x, x);
@@ -29,8 +29,8 @@ void multiply_bfloat16() {
   std::_Exit(good ? 0 : 1);
 }
 
-// oneDNN takes its limit once, so every case needs a process of its own: the "threadsafe" style
-// starts the program again for each.
+// oneDNN accepts a limit only once, so every case needs its own process. The "threadsafe" style
+// starts the program again for each case.
 class OnednnLimits : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -78,12 +78,12 @@ TEST_F(OnednnLimits, AreNotNeededWhereTilesAreComplete) {
       ::testing::ExitedWithCode(0), "");
 }
 
-TEST_F(OnednnLimits, AreLeftToTheUser) {
+TEST_F(OnednnLimits, DoNotOverrideTheUser) {
   EXPECT_EXIT(
       {
         setenv("DNNL_MAX_CPU_ISA", "SSE41", 1);
         const bool known = users_onednn_limit() == "DNNL_MAX_CPU_ISA=SSE41";
-        setenv("ONEDNN_MAX_CPU_ISA", "", 1);  // as good as unset
+        setenv("ONEDNN_MAX_CPU_ISA", "", 1);  // counts as unset
         const bool same = users_onednn_limit() == "DNNL_MAX_CPU_ISA=SSE41";
         const auto limit = limit_onednn(hidden_tiles(), users_onednn_limit());
         const auto isa = kernels::onednn_isa();

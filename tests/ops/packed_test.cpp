@@ -1,5 +1,5 @@
-// A layer in bf16 may keep packed copies of its weights. It notices every write to them: its output
-// and gradients are, bit for bit, those of a fresh layer with the same weights.
+// A layer in bf16 may cache packed copies of its weights. It detects every write to the weights:
+// its output and gradients are bit for bit those of a new layer with the same weights.
 
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
@@ -46,7 +46,7 @@ Results results_of(Module& module) {
   return results;
 }
 
-// The output of a call that keeps nothing for backward.
+// The output of a call without gradients.
 template <typename Module>
 at::Tensor inferred(Module& module) {
   const torch::NoGradGuard no_grad;
@@ -59,7 +59,7 @@ bool same(const Results& a, const Results& b) {
   return true;
 }
 
-// A module built anew with copies of the weights.
+// A new module with copies of the weights.
 template <typename Module, typename... Args>
 Module fresh_copy(const Module& module, const Args&... args) {
   Module copy(args...);
@@ -70,7 +70,7 @@ Module fresh_copy(const Module& module, const Args&... args) {
   return copy;
 }
 
-// A way to change weights. Every parameter has a gradient.
+// A way to change weights. Every parameter has a gradient when it is called.
 struct Write {
   const char* name;
   std::function<void(torch::nn::Module&)> change;
@@ -94,7 +94,7 @@ std::vector<Write> writes() {
       {"zero_", each([](at::Tensor& p) { p.zero_(); })},
       {"normal_ again", each([](at::Tensor& p) { p.normal_(0, 0.1); })},
       {"detach", each([](at::Tensor& p) { p.detach().mul_(1.5); })},
-      // These leave the version of the parameter as it is.
+      // These do not change the version of the parameter.
       {"variable_data", each([](at::Tensor& p) { p.variable_data().mul_(-1.25); })},
       {"variable_data of one slot",
        each([](at::Tensor& p) { p.variable_data().select(0, 0).add_(0.25); })},
@@ -143,7 +143,7 @@ void expect_never_stale(const Args&... args) {
     auto fresh = fresh_copy<Module>(module, args...);
     const auto expected = results_of(fresh);
     EXPECT_FALSE(same_bits(before[0], expected[0])) << "the write changes nothing";
-    // Once without gradients, once with, and once more from what was packed on the way.
+    // Once without gradients, once with, and once more from the packed copies.
     EXPECT_TRUE(same_bits(inferred(module), expected[0])) << "without gradients";
     EXPECT_TRUE(same(results_of(module), expected)) << "with gradients";
     EXPECT_TRUE(same(results_of(module), expected)) << "called again";
@@ -158,7 +158,7 @@ TEST(PackedWeights, OfALayerAreNeverStale) {
   }
 }
 
-TEST(PackedWeights, OfLayersWithOtherChoicesAreNeverStale) {
+TEST(PackedWeights, OfLayersWithOtherOptionsAreNeverStale) {
   for (const auto& [name, position] : every_position()) {
     if (position.method != Method::translution && position.method != Method::alpha_translution)
       continue;
@@ -175,7 +175,7 @@ TEST(PackedWeights, OfABlockAreNeverStale) {
   expect_never_stale<Block>(options_of(position), int64_t{97}, style);
 }
 
-TEST(PackedWeights, FollowALayerThatIsLoaded) {
+TEST(PackedWeights, AreUpdatedWhenALayerIsLoaded) {
   for (const auto& [name, position] : every_method()) {
     SCOPED_TRACE(name);
     torch::manual_seed(kSeed);
@@ -191,7 +191,7 @@ TEST(PackedWeights, FollowALayerThatIsLoaded) {
 }
 
 // Memory that is freed and allocated again often has the same address.
-TEST(PackedWeights, OfAnotherLayerAtTheSameAddressAreItsOwn) {
+TEST(PackedWeights, AreNotReusedForAnotherLayerAtTheSameAddress) {
   for (const auto& [name, position] : every_method()) {
     SCOPED_TRACE(name);
     for (int64_t n = 0; n < 5; ++n) {
@@ -204,7 +204,7 @@ TEST(PackedWeights, OfAnotherLayerAtTheSameAddressAreItsOwn) {
   }
 }
 
-TEST(PackedWeights, OfACallThatWaitsForBackwardOutliveAnother) {
+TEST(PackedWeights, StayValidForAPendingBackward) {
   torch::manual_seed(kSeed);
   Attention layer(options_of({}));
   const auto first = results_of(layer);

@@ -10,7 +10,7 @@
 
 namespace translution::testing {
 
-/// Tokens, batch and widths that fit no tile.
+/// Tokens, batch and widths that are not multiples of a tile.
 struct PrecisionLayout {
   const char* name;
   std::vector<int64_t> grid;
@@ -23,14 +23,14 @@ struct PrecisionLayout {
   bool mask_only = false;
 };
 
-/// How a failing test tells its parameter.
+/// Prints the parameter of a failing test.
 inline void PrintTo(const PrecisionLayout& layout, std::ostream* out) { *out << layout.name; }
 
-/// From 16 samples on, narrow layers lie with the samples last.
+/// With 16 or more samples, narrow layers are stored with the batch last.
 const std::vector<PrecisionLayout>& precision_layouts();
-/// Every method with the choices that change what is multiplied.
+/// Every method with the options that change its products.
 std::vector<Config> precision_choices();
-/// The choice on this layout, with precision bf16.
+/// The config on this layout, with precision bf16.
 Config with_layout(Config config, const PrecisionLayout& layout);
 
 /// Output, map and gradients by name.
@@ -47,14 +47,14 @@ Inputs quantities_of(const Inputs& inputs, const Attend& attend, const at::Tenso
   return all;
 }
 
-/// A projection by two weights, the second twice as wide.
+/// A projection with two weights, the second twice as wide.
 struct Bf16Projection {
   int64_t rows, in, out;
   bool transposed, biased;
 
   std::string str() const;
   Inputs inputs() const;
-  /// Both results side by side.
+  /// Both results, concatenated.
   at::Tensor ours(const Inputs& in) const;
   at::Tensor plain(const Inputs& in, rounded_oracle::Rounding rounding) const;
 };

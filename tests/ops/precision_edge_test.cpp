@@ -1,5 +1,4 @@
-// Precision bf16 beside ordinary calls: layouts, threads, empty batches, and tensors that are
-// bfloat16 themselves.
+// Precision bf16 in edge cases: strides, threads, empty batches, and bfloat16 tensors.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -14,7 +13,7 @@
 namespace translution::testing {
 namespace {
 
-// Every choice on layouts that take different ways through the kernels.
+// Every choice on layouts that use different code paths of the kernels.
 std::vector<Config> edge_configs(const std::vector<std::string>& names = {"text", "rows of 17",
                                                                           "image of 64"}) {
   std::vector<Config> configs;
@@ -123,7 +122,7 @@ void expect_threads_do_not_matter(const std::vector<Subject>& subjects) {
 }
 
 TEST(Bf16Threads, AnyNumberGivesTheSameBits) {
-  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products do not guarantee this";
   expect_threads_do_not_matter(edge_configs());
   auto projections = edge_projections();
   projections.push_back({1100, 192, 97, true, true});
@@ -160,10 +159,10 @@ TEST(Bf16Sizes, NoRowsGiveGradientsOfZero) {
   }
 }
 
-// Between two ops of a method tensors are bfloat16, so that there are a few more roundings than in
-// the formula.
+// Tensors between two ops of a method are bfloat16, so there are a few more roundings than in the
+// formula.
 TEST(Bf16Tensors, GiveResultsAndGradientsOfTheirTypeInEitherPrecision) {
-  constexpr double kMost = 4;
+  constexpr double kMaxError = 4;
   for (const Precision precision : {Precision::float32, Precision::bf16})
     for (Config config : edge_configs({"text", "rows of 17"})) {
       config.precision = precision;
@@ -186,13 +185,13 @@ TEST(Bf16Tensors, GiveResultsAndGradientsOfTheirTypeInEitherPrecision) {
         const double error = (tensor.to(at::kDouble) - truth).norm().item<double>();
         const double formula = (rounded.at(name) - truth).norm().item<double>();
         const double last = truth.norm().item<double>() / 512;  // rounding the result itself
-        EXPECT_LE(error, kMost * (formula + last))
+        EXPECT_LE(error, kMaxError * (formula + last))
             << name << ", formula " << formula << ", norm " << truth.norm().item<double>();
       }
     }
 }
 
-// But for the order of sums: few rows are multiplied by a matrix that is not packed.
+// Equal except for the order of sums: a product with few rows does not pack the matrix.
 void expect_same_numbers(const Inputs& got, const Inputs& expected) {
   for (const auto& [name, tensor] : expected) {
     ASSERT_TRUE(got.count(name)) << name;
@@ -203,8 +202,8 @@ void expect_same_numbers(const Inputs& got, const Inputs& expected) {
   }
 }
 
-// Inference may keep its weights in two bytes each.
-TEST(Bf16Weights, BesideFloat32FeaturesGiveTheNumbersOfRoundedWeights) {
+// Inference may store its weights in bfloat16.
+TEST(Bf16Weights, WithFloat32FeaturesEqualRoundedFloat32Weights) {
   const auto expect_same = [](const auto& subject) {
     SCOPED_TRACE(subject.str());
     auto narrow = inputs_for(subject), wide = narrow;
@@ -227,7 +226,7 @@ TEST(Bf16Weights, BesideFloat32FeaturesGiveTheNumbersOfRoundedWeights) {
   for (const auto& p : edge_projections()) expect_same(p);
 }
 
-TEST(Bf16Meta, TellsSizesAndTypesOfOutputsAndGradients) {
+TEST(Bf16Meta, GivesSizesAndTypesOfOutputsAndGradients) {
   for (const auto type : {at::kFloat, at::kBFloat16})
     for (Config config : edge_configs({"text", "rows of 17"})) {
       config.dropout = 0;

@@ -20,18 +20,18 @@ namespace {
 
 using rounded_oracle::Rounding;
 
-constexpr double kMostError = 1.5;  // times that of the rounded formula
-// Which of two orders of summing rounds a few numbers better is a matter of luck.
+constexpr double kMaxError = 1.5;  // relative to the error of the rounded formula
+// For a few numbers, it is random which of two orders of summation rounds better.
 constexpr int64_t kFew = 64;
-constexpr double kMostErrorOfFew = 3;
-constexpr double kFloatError = 2e-6;  // of sums in float32, relative to the norm
+constexpr double kMaxErrorOfFew = 3;
+constexpr double kFloatError = 2e-6;  // error of sums in float32, relative to the norm
 
 double distance(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b).norm().item<double>();
 }
 
-// The worst ratio of an error to that of the rounded formula; a table of all where one is too
-// large.
+// Returns the largest ratio of an error to that of the rounded formula. Prints a table of all
+// errors if one is too large.
 double expect_no_worse(const Inputs& ours, const Inputs& rounded, const Inputs& truth) {
   std::string table = "\n  quantity              ours   rounded formula   ratio   norm\n";
   bool failed = false;
@@ -46,9 +46,9 @@ double expect_no_worse(const Inputs& ours, const Inputs& rounded, const Inputs& 
     if (found->second.sizes() != exact.sizes()) continue;
     const double error = distance(found->second, exact);
     const double allowed = distance(rounded.at(name), exact), norm = exact.norm().item<double>();
-    // The gradient of a key's bias is 0: what is left of it is luck, too.
-    const bool lucky = exact.numel() < kFew || norm < kFloatError * allowed;
-    const double factor = lucky ? kMostErrorOfFew : kMostError;
+    // The exact gradient of a key's bias is 0, so its error is random, too.
+    const bool is_random = exact.numel() < kFew || norm < kFloatError * allowed;
+    const double factor = is_random ? kMaxErrorOfFew : kMaxError;
     const bool fits = error <= factor * allowed + kFloatError * std::max(norm, 1.0);
     failed = failed || !fits;
     if (allowed > kFloatError * norm) worst = std::max(worst, error / allowed);
@@ -82,8 +82,8 @@ void expect_accurate(const Config& config) {
               static_cast<unsigned long long>(kSeed));
 }
 
-// The formula in plain operations is the one of the loops over doubles.
-TEST(RoundedOracle, WithoutRoundingIsTheOracle) {
+// Checks the formula in plain operations against the loops over doubles.
+TEST(RoundedOracle, EqualsTheOracleWithoutRounding) {
   for (const char* name : {"text by mask", "absolute", "direction", "rows", "narrow heads"})
     for (const auto& layout : precision_layouts())
       for (Config config : precision_choices()) {
@@ -106,7 +106,7 @@ TEST(RoundedOracle, WithoutRoundingIsTheOracle) {
 
 class MethodAccuracy : public ::testing::TestWithParam<PrecisionLayout> {};
 
-TEST_P(MethodAccuracy, IsThatOfTheSameRoundingsInPlainOperations) {
+TEST_P(MethodAccuracy, MatchesPlainOperationsWithTheSameRoundings) {
   for (const Config& config : precision_choices()) expect_accurate(with_layout(config, GetParam()));
 }
 
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, MethodAccuracy, ::testing::ValuesIn(precision_
                            return name;
                          });
 
-// Squares of errors, summed over many small calls.
+// Squared errors, summed over many small calls.
 struct ErrorSums {
   double ours = 0, rounded = 0, norm = 0;
 
@@ -128,11 +128,11 @@ struct ErrorSums {
   }
   double ratio() const { return std::sqrt(ours / rounded); }
   bool fits() const {
-    return std::sqrt(ours) <= kMostError * std::sqrt(rounded) + kFloatError * std::sqrt(norm);
+    return std::sqrt(ours) <= kMaxError * std::sqrt(rounded) + kFloatError * std::sqrt(norm);
   }
 };
 
-TEST(Accuracy, OfTheCoreOpIsThatOfTheSameRoundingsForEveryCombinationOfTerms) {
+TEST(Accuracy, OfTheCoreOpMatchesTheSameRoundingsForEveryCombinationOfTerms) {
   std::map<std::string, ErrorSums> sums;
   for (const TermsConfig& config : all_terms()) {
     SCOPED_TRACE(config.str());
@@ -192,7 +192,7 @@ void expect_accurate(const Bf16Projection& p) {
                   quantities_of(exact, plain(Rounding::none), d_out));
 }
 
-TEST(Accuracy, OfProjectionsIsThatOfTheSameRoundingsForOneTo33Rows) {
+TEST(Accuracy, OfProjectionsMatchesTheSameRoundingsForOneTo33Rows) {
   for (int64_t rows = 1; rows <= 33; ++rows)
     for (const int64_t in : {26, 72, 97, 192})
       for (const int64_t out : {1, 26, 97})

@@ -35,7 +35,7 @@ struct Shape {
   }
 };
 
-// One row, rows that fill no block, several blocks; widths below, beside and above every vector.
+// One row, a partial block, several blocks; widths below, at and above every vector width.
 std::vector<Shape> shapes() {
   const Shape sizes[] = {
       {1, 7, {24}},         {1, 600, {200, 1, 7}}, {129, 1, {7}},           {129, 24, {200, 24}},
@@ -108,7 +108,7 @@ struct Projection {
   Tensors gradients(const Tensors& out) const { return torch::autograd::grad(out, leaves(), d); }
 };
 
-at::Tensor oracle_product(const Projection& p, size_t w) {  // [rows,out], one number at a time
+at::Tensor oracle_product(const Projection& p, size_t w) {  // [rows,out], element by element
   const int64_t in = p.shape.in, out = p.shape.out[w];
   const double* const x = p.x.data_ptr<double>();
   const double* const weight = p.weights[w].data_ptr<double>();
@@ -150,16 +150,15 @@ TEST(Project, GradientsAreThoseOfPlainProducts) {
   }
 }
 
-// Root mean square of the difference, relative to the largest number expected.
+// Root mean square of the difference, relative to the largest expected number.
 double deviation(const at::Tensor& got, const at::Tensor& expected) {
   const auto off = got.to(at::kDouble) - expected;
   return std::sqrt(off.square().mean().item<double>()) / expected.abs().max().item<double>();
 }
 
-// Against double, over all shapes together: which of two orders of summing is the better one for a
-// result of a few numbers is a matter of luck, and of the processor for which the libraries choose
-// theirs.
-TEST(Project, RoundsNoWorseThanTwicePlainProducts) {
+// Compared with double, over all shapes together: for a result of a few numbers, it is random which
+// of two orders of summation rounds better, and the libraries choose theirs by processor.
+TEST(Project, HasAtMostTwiceTheRoundingErrorOfPlainProducts) {
   const char* const kinds[] = {"product", "gradient of x", "gradient of weight or bias"};
   double ours_sum[3] = {}, plain_sum[3] = {};
   for (const Shape& shape : shapes()) {
@@ -183,7 +182,7 @@ TEST(Project, RoundsNoWorseThanTwicePlainProducts) {
     EXPECT_LE(ours_sum[kind], 2 * plain_sum[kind]) << kinds[kind];
 }
 
-TEST(Project, KeepsTheLeadingDimensions) {
+TEST(Project, PreservesTheLeadingDimensions) {
   auto random = generator("leading");
   const auto weight = normal({6, 5}, random), bias = normal({5}, random);
   for (const std::vector<int64_t>& lead :
@@ -213,27 +212,27 @@ TEST(Project, NoRowsGiveGradientsOfZero) {
   }
 }
 
-TEST(Project, ReadsInputsAndGradientsWhateverTheirStridesAndAlignment) {
+TEST(Project, AcceptsAnyStridesAndAlignment) {
   for (const auto type : {at::kFloat, at::kDouble})
     for (const Shape& shape : shapes())
       for (const auto layout : {columns_first, every_second, misaligned}) {
         if (shape.rows * shape.in > 30'000) continue;
         SCOPED_TRACE(shape.str());
         const auto p = Projection(shape).as(type).with_grad(), strided = p.with(layout).with_grad();
-        // Our kernels read a copy of what is strided, and multiply as ever.
+        // Our kernels copy strided inputs, so the bits are the same.
         const double tolerance = !runs_portable() ? 0 : type == at::kFloat ? 1e-5 : kRounding;
         expect_equal(strided.ours(), p.ours(), tolerance);
         expect_equal(strided.gradients(strided.ours()), p.gradients(p.ours()), tolerance);
       }
 }
 
-TEST(Project, AWeightThatRepeatsOneRowIsRead) {
+TEST(Project, AcceptsAnExpandedWeight) {
   auto random = generator("expanded");
   const auto x = normal({5, 4}, random), weight = normal({1, 3}, random).expand({4, 3});
   EXPECT_LE(error(project(x, {weight})[0], at::matmul(x, weight)), kRounding);
 }
 
-TEST(Project, OutputsWithoutGradientAreLeftOut) {
+TEST(Project, SkipsOutputsWithoutGradient) {
   for (const bool transposed : {false, true}) {
     const auto p = Projection({129, 24, {7, 24, 5}, transposed, true}).with_grad();
     for (size_t used = 0; used < 3; ++used) {
@@ -251,7 +250,7 @@ TEST(Project, OutputsWithoutGradientAreLeftOut) {
   }
 }
 
-TEST(Project, GivesEachGradientAloneAsItDoesWithAllOthers) {
+TEST(Project, GivesTheSameGradientAloneAndWithOthers) {
   const Projection p({129, 24, {7, 24}, /*transposed=*/true, /*biased=*/true});
   const auto all_leaves = p.with_grad();
   const auto all = all_leaves.gradients(all_leaves.ours());
@@ -282,7 +281,7 @@ TEST(Project, RefusesASecondDerivativeWithAReason) {
 }
 
 TEST(Project, AnyNumberOfThreadsGivesTheSameBits) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products do not guarantee this";
   ThreadCount threads_now(1);
   for (const auto type : {at::kFloat, at::kDouble})
     for (const Shape& shape : shapes()) {
@@ -300,7 +299,7 @@ TEST(Project, AnyNumberOfThreadsGivesTheSameBits) {
     }
 }
 
-TEST(Project, TakesEveryFloatingType) {
+TEST(Project, AcceptsEveryFloatingType) {
   const Projection p({5, 7, {3, 2}, false, true});
   for (const auto type : {at::kBFloat16, at::kFloat, at::kDouble}) {
     const auto out = p.as(type).ours();
@@ -309,7 +308,7 @@ TEST(Project, TakesEveryFloatingType) {
   }
 }
 
-TEST(Project, MetaTellsShapesOfOutputsAndGradients) {
+TEST(Project, MetaGivesShapesOfOutputsAndGradients) {
   for (const bool transposed : {false, true}) {
     const auto p = Projection({6, 7, {3, 5}, transposed, true});
     const auto meta = p.with([](const at::Tensor& t) { return t.to(at::kMeta); }).with_grad();
@@ -324,7 +323,7 @@ TEST(Project, MetaTellsShapesOfOutputsAndGradients) {
   }
 }
 
-TEST(Project, ThePortablePathGivesTheSame) {
+TEST(Project, MatchesThePortablePath) {
   const auto p = Projection({129, 24, {7, 24}, true, true}).with_grad();
   const auto out = p.ours(), gradients = p.gradients(out);
   const PortableOnly portable;
@@ -332,7 +331,7 @@ TEST(Project, ThePortablePathGivesTheSame) {
   expect_equal(p.gradients(p.ours()), gradients, kRounding);
 }
 
-// Handlers that ran in the midst of oneDNN's products destroyed stack or heap, which ended the
+// A signal handler that ran during a oneDNN product corrupted stack or heap and crashed the
 // program, at about every thousandth signal.
 TEST(Project, IsNotDisturbedBySignals) {
   static volatile std::sig_atomic_t signals = 0;

@@ -1,4 +1,4 @@
-// The ops as LibTorch sees them: schemas, the Meta device, gradients that are asked for.
+// The registered ops: schemas, the Meta device, requested gradients.
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -19,7 +19,7 @@ using OptionalTensor = c10::optional<at::Tensor>;
 
 using Arguments = std::map<std::string, c10::IValue>;
 
-// Calls translution::<name> by its schema. Arguments not given take their default, or none.
+// Calls translution::<name> by its schema. Missing arguments get their default, or None.
 Stack call(const std::string& name, const Arguments& given) {
   const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow(("translution::" + name).c_str(), "");
@@ -77,14 +77,14 @@ TEST(Schema, EveryOpIsRegistered) {
         << name;
 }
 
-TEST(Schema, TranslutionGivesWhatTheFunctionGives) {
+TEST(Schema, TranslutionMatchesTheFunction) {
   const Case c(image(Method::translution));
   Arguments arguments{{"pairs", c.call().pairs.text}, {"heads", c.config().H}};
   for (const auto& [name, tensor] : c.inputs()) arguments[name] = tensor;
   EXPECT_EQ(error(call("translution", arguments).at(0).toTensor(), c.run()), 0);
 }
 
-TEST(Schema, AlphaTranslutionGivesWhatTheFunctionGives) {
+TEST(Schema, AlphaTranslutionMatchesTheFunction) {
   for (const Mixing mixing : {Mixing::sum, Mixing::mean}) {
     auto config = image(Method::alpha_translution);
     config.mixing = mixing;
@@ -105,7 +105,7 @@ TEST(Schema, AlphaTranslutionGivesWhatTheFunctionGives) {
   }
 }
 
-TEST(Schema, SelfAttentionGivesWhatTheFunctionGives) {
+TEST(Schema, SelfAttentionMatchesTheFunction) {
   for (const Method method : self_attention_methods()) {
     const Case c(image(method));
     SCOPED_TRACE(c.config().str());
@@ -131,7 +131,7 @@ Arguments call_arguments(const TermsCase& c) {
           {"group", ""}};
 }
 
-TEST(Schema, AttentionGivesWhatTheFunctionGives) {
+TEST(Schema, AttentionMatchesTheFunction) {
   const TermsCase c(every_term());
   const auto out = call("attention", call_arguments(c));
   const auto result = c.attend(c.inputs());
@@ -140,7 +140,7 @@ TEST(Schema, AttentionGivesWhatTheFunctionGives) {
   EXPECT_EQ(error(out.at(2).toTensor(), result.attention), 0);
 }
 
-TEST(Schema, AttentionBackwardComputesOnlyTheGradientsThatAreAskedFor) {
+TEST(Schema, AttentionBackwardComputesOnlyRequestedGradients) {
   const TermsCase c(every_term());
   auto leaves = c.inputs();
   std::vector<at::Tensor> ordered;
@@ -156,18 +156,18 @@ TEST(Schema, AttentionBackwardComputesOnlyTheGradientsThatAreAskedFor) {
   arguments["d_relative_out"] = at::ones_like(result.relative_out);
   arguments["attention"] = result.attention;
   arguments["kept"] = result.kept;
-  for (size_t asked = 0; asked < kTerms.size(); ++asked) {
-    arguments["needs"] = int64_t{1} << asked;
+  for (size_t requested = 0; requested < kTerms.size(); ++requested) {
+    arguments["needs"] = int64_t{1} << requested;
     const auto grads = call("attention_backward", arguments).at(0).toTensorVector();
     ASSERT_EQ(grads.size(), kTerms.size());
-    EXPECT_LE(error(grads[asked], expected[asked]), 1e-13) << kTerms[asked];
+    EXPECT_LE(error(grads[requested], expected[requested]), 1e-13) << kTerms[requested];
     for (size_t term = 0; term < kTerms.size(); ++term)
-      EXPECT_TRUE(term == asked || grads[term].numel() == 0)
-          << "asked for " << kTerms[asked] << ", got " << kTerms[term];
+      EXPECT_TRUE(term == requested || grads[term].numel() == 0)
+          << "requested " << kTerms[requested] << ", got " << kTerms[term];
   }
 }
 
-TEST(Schema, ConvolutionAndItsBackwardGiveWhatTheFunctionGives) {
+TEST(Schema, ConvolutionAndItsBackwardMatchTheFunction) {
   const Case c(image(Method::convolution));
   const auto out = c.run();
   Arguments arguments{{"x", c.inputs().at("x")},
@@ -184,14 +184,14 @@ TEST(Schema, ConvolutionAndItsBackwardGiveWhatTheFunctionGives) {
   EXPECT_EQ(error(grads.at(1).toTensor(), expected.at("kernel")), 0);
 }
 
-TEST(Schema, RotaryGivesWhatTheFunctionGives) {
+TEST(Schema, RotaryMatchesTheFunction) {
   auto random = generator("rotary by schema");
   const auto x = normal({2, 6, 8}, random), angles = rotary_angles({6}, false, 4);
   const auto out = call("rotary", {{"x", x}, {"angles", angles}, {"heads", 2}});
   EXPECT_EQ(error(out.at(0).toTensor(), rotary(x, angles, 2)), 0);
 }
 
-// --- Meta: shapes without numbers
+// --- Meta: shapes without data
 
 Inputs to_meta(const Inputs& inputs) {
   Inputs meta;

@@ -32,7 +32,7 @@ std::string refusal(const std::function<void()>& work) {
   return message_of<std::invalid_argument>(work);
 }
 
-// Runs the test of that name in a process of its own with these variables; its exit code.
+// Runs the test in a new process with these environment variables; returns its exit code.
 int run_again(const std::string& variables, const std::string& test) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   int code = 0;
@@ -40,7 +40,7 @@ int run_again(const std::string& variables, const std::string& test) {
   return code;
 }
 
-// Which threads of the team took part, of how many.
+// The numbers of the threads that took part in a team.
 std::set<int> team() {
   std::set<int> numbers;
   std::mutex mutex;
@@ -51,15 +51,15 @@ std::set<int> team() {
   return numbers;
 }
 
-TEST(Runtime, ThreadsAreThoseThatWereSetAndLeaveLibTorchsAlone) {
-  const int torchs = at::get_num_threads();
+TEST(Runtime, SetThreadsDoesNotChangeLibTorchsThreads) {
+  const int torch_threads = at::get_num_threads();
   for (const int count : {1, 3, 5}) {
     runtime().set_threads(count);
     EXPECT_EQ(runtime().threads(), count);
     EXPECT_EQ(team().size(), static_cast<size_t>(count));
   }
   runtime().set_threads(0);
-  EXPECT_EQ(at::get_num_threads(), torchs);
+  EXPECT_EQ(at::get_num_threads(), torch_threads);
 }
 
 TEST(Runtime, AutomaticThreadsFollowLibTorch) {
@@ -69,22 +69,23 @@ TEST(Runtime, AutomaticThreadsFollowLibTorch) {
   at::set_num_threads(before);
 }
 
-TEST(Runtime, AutomaticThreadsAreAllCoresWhereNobodyHasChosen) {
+TEST(Runtime, AutomaticThreadsAreAllCoresByDefault) {
   if (const char* text = std::getenv("EXPECTED_THREADS")) {
-    const int torchs = at::get_num_threads();
+    const int torch_threads = at::get_num_threads();
     const int expected = std::string(text) == "all" ? usable_cores() : std::stoi(text);
-    EXPECT_EQ(runtime().threads(), std::string(text) == "all" && torchs > 1 ? torchs : expected);
-    EXPECT_EQ(in_child([&] { ensure(runtime().threads() == torchs, "another number"); }), 0)
-        << "a forked process does as LibTorch does";
+    EXPECT_EQ(runtime().threads(),
+              std::string(text) == "all" && torch_threads > 1 ? torch_threads : expected);
+    EXPECT_EQ(in_child([&] { ensure(runtime().threads() == torch_threads, "another number"); }), 0)
+        << "a forked process uses LibTorch's number";
     return;
   }
-  const std::string self = "Runtime.AutomaticThreadsAreAllCoresWhereNobodyHasChosen";
+  const std::string self = "Runtime.AutomaticThreadsAreAllCoresByDefault";
   EXPECT_EQ(run_again("-u OMP_NUM_THREADS EXPECTED_THREADS=all", self), 0);
   EXPECT_EQ(run_again("OMP_NUM_THREADS=1 EXPECTED_THREADS=1", self), 0);
   EXPECT_EQ(run_again("OMP_NUM_THREADS=3 EXPECTED_THREADS=3", self), 0);
 }
 
-TEST(Runtime, RefusesValuesThatMakeNoSense) {
+TEST(Runtime, RefusesInvalidValues) {
   EXPECT_EQ(refusal([] { runtime().set_threads(-1); }),
             "runtime: expected 1 to 1024 threads, or 0 for automatic, got -1");
   EXPECT_EQ(refusal([] { runtime().set_threads(1025); }),
@@ -95,7 +96,7 @@ TEST(Runtime, RefusesValuesThatMakeNoSense) {
             "runtime: expected a pool limit of 0 or more bytes, got -1");
 }
 
-TEST(Runtime, StartsWithTheEnvironmentAndRefusesBadVariables) {
+TEST(Runtime, ReadsTheEnvironmentAndRefusesInvalidVariables) {
   if (const char* text = std::getenv("EXPECTED_WORKSPACE")) {
     EXPECT_EQ(runtime().workspace(), std::stoll(text));
     EXPECT_EQ(runtime().implementation(), Implementation::portable);
@@ -106,7 +107,7 @@ TEST(Runtime, StartsWithTheEnvironmentAndRefusesBadVariables) {
     EXPECT_EQ(refusal([] { runtime(); }), text) << "at every call";
     return;
   }
-  const std::string self = "Runtime.StartsWithTheEnvironmentAndRefusesBadVariables";
+  const std::string self = "Runtime.ReadsTheEnvironmentAndRefusesInvalidVariables";
   EXPECT_EQ(
       run_again("TRANSLUTION_WORKSPACE=3K TRANSLUTION_IMPL=portable EXPECTED_WORKSPACE=3072", self),
       0);
@@ -121,7 +122,7 @@ TEST(Runtime, StartsWithTheEnvironmentAndRefusesBadVariables) {
             0);
 }
 
-TEST(Runtime, WorkspaceIsThatOfOptionsMadeFromNowOn) {
+TEST(Runtime, WorkspaceAppliesToOptionsConstructedLater) {
   const int64_t before = runtime().workspace();
   const AttentionOptions earlier(8);
   runtime().set_workspace(12345);
@@ -132,14 +133,14 @@ TEST(Runtime, WorkspaceIsThatOfOptionsMadeFromNowOn) {
   runtime().set_workspace(before);
 }
 
-TEST(Runtime, ImplementationIsThatOfEveryThread) {
+TEST(Runtime, ImplementationAppliesToAllThreads) {
   const PortableOnly portable;
   bool fused = true;
   std::thread([&] { fused = runtime().fused(); }).join();
   EXPECT_FALSE(fused);
 }
 
-TEST(Runtime, PoolKeepsUpToItsLimitAndGivesBack) {
+TEST(Runtime, PoolHoldsUpToItsLimitAndReleasesMemory) {
   constexpr int64_t kMegabyte = 1 << 20;
   const int64_t limit = runtime().pool_limit();
   runtime().release_pool();
@@ -151,7 +152,7 @@ TEST(Runtime, PoolKeepsUpToItsLimitAndGivesBack) {
   EXPECT_EQ(runtime().pool_bytes(), 28 * kMegabyte);
   runtime().set_pool_limit(13 * kMegabyte);
   EXPECT_EQ(runtime().pool_limit(), 13 * kMegabyte);
-  EXPECT_EQ(runtime().pool_bytes(), 12 * kMegabyte) << "the largest goes first";
+  EXPECT_EQ(runtime().pool_bytes(), 12 * kMegabyte) << "the largest is freed first";
   large_empty({6 * kMegabyte}, at::kByte);  // would exceed the limit
   EXPECT_EQ(runtime().pool_bytes(), 12 * kMegabyte);
   EXPECT_EQ(runtime().release_pool(), 12 * kMegabyte);
@@ -159,7 +160,7 @@ TEST(Runtime, PoolKeepsUpToItsLimitAndGivesBack) {
   runtime().set_pool_limit(limit);
 }
 
-TEST(Parallel, RangesMakeUpTheWholeOnAnyNumberOfThreads) {
+TEST(Parallel, RangesCoverAllIndicesOnAnyNumberOfThreads) {
   ThreadCount threads(1);
   for (const int count : {1, 2, 3, 8}) {
     threads.set(count);
@@ -177,7 +178,7 @@ TEST(Parallel, RangesMakeUpTheWholeOnAnyNumberOfThreads) {
   }
 }
 
-TEST(Parallel, WhatAThreadThrowsIsThrownByTheCall) {
+TEST(Parallel, ExceptionsOfThreadsAreRethrown) {
   const ThreadCount threads(3);
   EXPECT_EQ(message_of([] {
               parallel_ranges(3, 1, [](int64_t begin, int64_t) {
@@ -195,7 +196,7 @@ TEST(Parallel, WhatAThreadThrowsIsThrownByTheCall) {
             "of the sixth");
 }
 
-TEST(Parallel, InsideAParallelRegionWorkStaysOnItsThread) {
+TEST(Parallel, NestedCallsUseOneThread) {
   const ThreadCount threads(3);
   std::atomic<int> teams{0};
   parallel_each(6, [&] {
@@ -211,7 +212,7 @@ TEST(Parallel, InsideAParallelRegionWorkStaysOnItsThread) {
   at::parallel_for(0, 3, 1, [](int64_t, int64_t) { EXPECT_EQ(team_size(), 1); });
 }
 
-TEST(Parallel, OneThreadHoldsForTheCallingThreadOnly) {
+TEST(Parallel, OneThreadAffectsTheCallingThreadOnly) {
   const ThreadCount threads(3);
   {
     const OneThread alone;

@@ -1,4 +1,4 @@
-// How the work on the pairs of a layer is cut.
+// How the pairs of a layer are split into shards and chunks.
 
 #include "translution/kernels/slot_plan.h"
 
@@ -43,7 +43,8 @@ TEST(ShardCounts, OfATinyLayerAreFew) {
   EXPECT_EQ(shards_of({4, 16, 1, 1, 768}), 1) << "a slot belongs to one shard";
 }
 
-// Each is as large as the features; all of them together are at most 16 times that, or a table.
+// An accumulator is as large as the features. All accumulators together are at most 16 times that,
+// or as large as a table.
 TEST(ShardCounts, BoundTheMemoryOfAccumulators) {
   for (const auto& table : {table_of({7, 7}, true, false), table_of({14, 14}, true, false),
                             table_of({160}, false, true)})
@@ -58,7 +59,7 @@ TEST(ShardCounts, BoundTheMemoryOfAccumulators) {
       }
 }
 
-TEST(ShardCounts, CutTheBatchIntoEqualParts) {
+TEST(ShardCounts, SplitTheBatchIntoEqualParts) {
   const auto table = table_of({7, 7}, true, false);
   for (int64_t batch = 1; batch <= 600; ++batch) {
     const auto counts = count_shards(work_of(table, batch, 192));
@@ -67,8 +68,8 @@ TEST(ShardCounts, CutTheBatchIntoEqualParts) {
   }
 }
 
-// Every pair once, every table row by one shard, and shards of about the same size.
-TEST(SlotPlan, SharesOutEverySlotOnce) {
+// Every pair is in one chunk, every table row in one shard, and shards have similar sizes.
+TEST(SlotPlan, AssignsEverySlotToOneShard) {
   for (const auto& table : {table_of({14, 14}, true, false), table_of({160}, false, true)})
     for (const int64_t batch : {2, 128}) {
       const auto plan = *slot_plan(*find_pairs({pairs_text(table)}), batch, 192);
@@ -97,7 +98,7 @@ TEST(SlotPlan, SharesOutEverySlotOnce) {
     }
 }
 
-TEST(SlotPlan, TellsWhereTheRowsOfAChunkBegin) {
+TEST(SlotPlan, StoresTheFirstRowOfEachChunk) {
   const auto pairs = find_pairs({"5x7 cls"});
   const auto plan = *slot_plan(*pairs, 3, 24);
   int64_t rows = 0;
@@ -109,8 +110,8 @@ TEST(SlotPlan, TellsWhereTheRowsOfAChunkBegin) {
   EXPECT_LE(rows, encoded_rows(*pairs));
 }
 
-// What forward keeps has a size that does not depend on how the work is cut.
-TEST(SlotPlan, HasNoMoreRowsThanThePairsSayForAnyBatch) {
+// The size of the encodings that forward saves does not depend on how the work is split.
+TEST(SlotPlan, HasAtMostEncodedRowsForAnyBatch) {
   for (const char* text : {"7x7 cls", "14x14 cls", "40 causal", "9 causal direction=1",
                            "5x5 cls direction=1", "6x6 logarithmic=1", "4 absolute"})
     for (const int64_t batch : {1, 3, 16, 100, 512})
@@ -122,7 +123,7 @@ TEST(SlotPlan, HasNoMoreRowsThanThePairsSayForAnyBatch) {
       }
 }
 
-TEST(SlotPlan, IsMadeOnce) {
+TEST(SlotPlan, IsCached) {
   const auto pairs = find_pairs({"5x7 cls"});
   EXPECT_EQ(slot_plan(*pairs, 3, 24), slot_plan(*pairs, 3, 24));
   EXPECT_NE(slot_plan(*pairs, 3, 24), slot_plan(*pairs, 4, 24));

@@ -8,7 +8,7 @@ namespace translution::testing {
 namespace {
 
 TEST(TranslutionOracle, AgreesForEverySubsetOfRolesOnGridsOfOneToFourAxes) {
-  for (Config config : settings())
+  for (Config config : oracle_configs())
     for (const Roles& roles : all_roles()) {
       config.roles = roles;
       expect_oracle(config);
@@ -59,7 +59,7 @@ TEST(TranslutionOracle, AgreesWithOffsetsSharedBeyondARadius) {
           }
 }
 
-TEST(TranslutionOracle, AgreesOnARelationOfTheCallersOwn) {
+TEST(TranslutionOracle, AgreesOnACustomRelation) {
   for (const Roles& roles : all_roles())
     for (const bool causal : {false, true})
       for (const bool rows : {false, true}) {
@@ -111,7 +111,7 @@ TEST(TranslutionOracle, AgreesUnderDropout) {
 }
 
 TEST(AlphaOracle, AgreesForEverySubsetOfRolesWithAndWithoutSharedWeights) {
-  for (Config config : settings())
+  for (Config config : oracle_configs())
     for (const Roles& roles : all_roles())
       for (const bool shared : {false, true}) {
         config.method = Method::alpha_translution;

@@ -257,7 +257,7 @@ MethodResult Case::plain(const Inputs& inputs, rounded_oracle::Rounding rounding
   }
 }
 
-std::vector<Config> settings() {
+std::vector<Config> oracle_configs() {
   std::vector<Config> configs;
   const std::vector<int64_t> grids[] = {{7}, {5, 3}, {2, 3, 2}, {2, 1, 3, 2}};
   for (const auto& grid : grids)

@@ -14,48 +14,48 @@
 
 namespace translution::testing {
 
-/// All random inputs start from this seed and the name of what they are for.
+/// The seed of all random inputs, combined with a name.
 constexpr uint64_t kSeed = 20251013;
-/// A generator for the thing called `name`.
+/// A generator seeded with kSeed and `name`.
 at::Generator generator(const std::string& name);
 /// Standard normal doubles.
 at::Tensor normal(at::IntArrayRef shape, at::Generator& random);
 
-/// Does this run take the portable path everywhere (TRANSLUTION_IMPL=portable)?
+/// Returns whether all ops use the portable path (TRANSLUTION_IMPL=portable).
 bool runs_portable();
 
-/// One call of one op: sizes and every choice that position allows.
+/// One call of one op: its sizes and options.
 struct Config {
   Method method = Method::translution;
   Roles roles;
   std::vector<int64_t> grid{5};
   bool cls = false;
   bool causal = false;
-  bool mask_only = false;  ///< causal by the op's flag, over a table of all pairs
+  bool mask_only = false;  ///< causal pairs, but a table with slots for all offsets
   Encoding encoding = Encoding::relative;
   Sharing sharing = Sharing::none;
-  int64_t radius = 1;  ///< of sharing, and of the convolution's window
+  int64_t radius = 1;  ///< radius of sharing, and of the window of a convolution
   int64_t B = 2, C = 5, H = 1, D = 3;
-  int64_t R = 2;      ///< alpha: channels of a head in the small space
-  int64_t R_out = 0;  ///< the same behind the tables; 0: R
+  int64_t R = 2;      ///< alpha: channels of a head before the tables
+  int64_t R_out = 0;  ///< alpha: channels of a head after the tables; 0: R
   bool shared = true;
   Mixing mixing = Mixing::sum;
   bool rotary = false;
   double dropout = 0.0;
-  bool biases = false;  ///< on the q, k and v of plain attention
+  bool biases = false;  ///< biases of q, k and v in plain attention
   Precision precision = Precision::float32;
   std::vector<int64_t> rows;      ///< empty: all
-  std::vector<int64_t> relation;  ///< N x N slots in place of the grid's, with `mirror`
+  std::vector<int64_t> relation;  ///< N x N slots that replace those of the grid; needs `mirror`
   std::vector<int64_t> mirror;
 
   int64_t tokens() const;
   std::string str() const;
 };
 
-/// Inputs by name; a name that is not there stands for an undefined tensor.
+/// Inputs by name. A missing name means an undefined tensor.
 using Inputs = std::map<std::string, at::Tensor>;
 
-/// A config with random weights: the op and the oracle on the same inputs.
+/// A config with random inputs. Runs the op and the oracle on the same inputs.
 class Case {
  public:
   explicit Case(Config config);
@@ -65,16 +65,16 @@ class Case {
   Inputs inputs_as(at::TensorOptions options) const;
   Inputs inputs_with_grad() const;
 
-  /// The op, as a caller would use it.
+  /// Runs the op as a user would call it.
   at::Tensor run(const Inputs& inputs) const { return attend(inputs, false).out; }
   at::Tensor run() const { return run(inputs_); }
   MethodResult attend(const Inputs& inputs, bool map) const;
-  /// The oracle. With dropout it takes the mask that the op draws from the same seed.
+  /// Runs the oracle. With dropout it uses the mask that the op draws from the same seed.
   at::Tensor expected() const;
   /// The same formula in plain LibTorch operations, in the type of the inputs.
   MethodResult plain(const Inputs& inputs, rounded_oracle::Rounding rounding) const;
 
-  /// Without the dropout mask, which `attend` draws.
+  /// The arguments of the op, without the dropout mask, which `attend` draws.
   AttentionCall call() const;
   oracle::Call oracle_call() const;
 
@@ -85,23 +85,24 @@ class Case {
   Inputs inputs_;
 };
 
-/// Grids of one to four axes, each with and without class token, causal (by table, by mask, not),
-/// and chosen rows: what every method is tried on.
-std::vector<Config> settings();
-/// Layers whose channels, heads and batch fit no vector width, wide enough to fill several.
+/// Configs on which every method is compared with the oracle: grids of one to four axes, each with
+/// and without class token, causal (by table or by mask) or not, and with or without query rows.
+std::vector<Config> oracle_configs();
+/// Layers whose channels, heads and batch are not multiples of a vector width, but fill several
+/// vectors.
 std::vector<Config> wide_configs();
-/// "qkv", "qk", … all seven subsets that are not empty.
+/// All seven non-empty subsets: "qkv", "qk", …
 std::vector<Roles> all_roles();
 /// The methods that self_attention covers, with its position terms.
 std::vector<Method> self_attention_methods();
-/// A relation of six tokens and four slots with holes; token 2 sees nothing.
+/// A relation of six tokens and four slots. Some pairs are missing; token 2 has none.
 Config relation_config(Method method);
 
 /// max |a - b| / max(1, max |b|)
 double error(const at::Tensor& a, const at::Tensor& b);
 
-/// Gradients of sum(run(inputs) * weight) for inputs that ask for one, by name; undefined entries
-/// where autograd gives none.
+/// Gradients of sum(run(inputs) * weight) by name, for inputs that require a gradient. Undefined if
+/// autograd gives none.
 Inputs gradients(const Case& c, const Inputs& inputs, const at::Tensor& weight);
 
 }  // namespace translution::testing

@@ -6,7 +6,7 @@
 
 namespace translution::testing {
 
-/// What sums of doubles in another order may differ by, relative to the largest value.
+/// Allowed difference between sums of doubles in different orders, relative to the largest value.
 constexpr double kRounding = 1e-12;
 
 inline void expect_oracle(const Config& config) {

@@ -15,8 +15,8 @@ inline uint64_t key_of(const std::string& name) {
   return key;
 }
 
-/// Doubles in [-bound, bound) that are a function of `name` and their place alone. They depend
-/// neither on LibTorch's generator nor on the order in which code draws from it.
+/// Pseudo-random doubles in [-bound, bound) that depend only on `name` and their index, not on
+/// LibTorch's generator.
 inline at::Tensor filled(const std::string& name, at::IntArrayRef shape, double bound) {
   auto tensor = torch::empty(shape, torch::kDouble);
   auto* const numbers = tensor.data_ptr<double>();
@@ -34,8 +34,8 @@ inline bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// The value with which a parameter starts in these tests: matrices keep the variance of their
-/// input, weights of norms lie around 1.
+/// The initial value of a parameter in tests. Matrices preserve the variance of their input;
+/// weights of norms are close to 1.
 inline at::Tensor filled_parameter(const std::string& name, at::IntArrayRef shape) {
   constexpr double kSmall = 0.02;  // for features as large as the square of an offset
   if (ends_with(name, "position_weight")) return filled(name, shape, kSmall);
@@ -45,7 +45,7 @@ inline at::Tensor filled_parameter(const std::string& name, at::IntArrayRef shap
   return filled(name, shape, std::sqrt(3 / inputs));
 }
 
-/// Gives every parameter of a module its value of `filled_parameter`.
+/// Sets every parameter of a module to its `filled_parameter`.
 inline void fill_parameters(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
   for (auto& item : module.named_parameters())

@@ -62,7 +62,7 @@ int expect_directional_gradients(const Function& function, const Inputs& inputs,
     direction /= direction.norm();
     const double expected = loss.derivative(inputs, input, direction);
     const double got = (gradient * direction).sum().item<double>();
-    // A random direction meets |gradient| / sqrt(n) of the gradient on average.
+    // The derivative along a random direction is typically |gradient| / sqrt(n).
     const double typical =
         gradient.norm().item<double>() / std::sqrt(static_cast<double>(gradient.numel()));
     EXPECT_NEAR(got, expected, kRelative * std::max(std::abs(got), typical) + kRounding / kStep)

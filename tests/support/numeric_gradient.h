@@ -9,12 +9,12 @@ namespace translution::testing {
 
 using Function = std::function<at::Tensor(const Inputs&)>;
 
-/// Compares autograd with central differences of fourth order, along one random direction for each
-/// input. Returns how many directions were compared.
+/// Compares autograd with fourth-order central differences along one random direction per input.
+/// Returns the number of directions.
 int expect_directional_gradients(const Function& function, const Inputs& inputs,
                                  const std::string& name);
 
-/// The same, element by element. Returns how many elements were compared.
+/// The same for each element of each input. Returns the number of elements.
 int64_t expect_elementwise_gradients(const Function& function, const Inputs& inputs,
                                      const std::string& name);
 

@@ -11,7 +11,7 @@ namespace {
 
 using Vector = std::vector<double>;
 
-/// A tensor read index by index.
+/// Element access to a tensor.
 class Array {
  public:
   explicit Array(const at::Tensor& tensor) {
@@ -28,10 +28,10 @@ class Array {
 
   template <typename... Index>
   double operator()(Index... index) const {
-    int64_t place = 0;
+    int64_t flat = 0;
     size_t dim = 0;
-    ((place = place * shape_.at(dim++) + index), ...);
-    return values_.at(place);
+    ((flat = flat * shape_.at(dim++) + index), ...);
+    return values_.at(flat);
   }
 
  private:
@@ -86,16 +86,17 @@ Vector by_head(const Vector& weights, Vector v) {
   return v;
 }
 
-std::vector<int64_t> place_in_grid(int64_t token, const std::vector<int64_t>& grid) {
-  std::vector<int64_t> place(grid.size());
-  for (size_t axis = grid.size(); axis-- > 0; token /= grid[axis]) place[axis] = token % grid[axis];
-  return place;
+std::vector<int64_t> grid_position(int64_t token, const std::vector<int64_t>& grid) {
+  std::vector<int64_t> position(grid.size());
+  for (size_t axis = grid.size(); axis-- > 0; token /= grid[axis])
+    position[axis] = token % grid[axis];
+  return position;
 }
 
 // theta_f = 10000^(-f / F) times the coordinate, F frequencies for each axis in turn.
 Vector rotate(Vector v, int64_t token, int64_t heads, const std::vector<int64_t>& grid, bool cls) {
   if (grid.empty() || (cls && token == 0)) return v;
-  const auto place = place_in_grid(token - (cls ? 1 : 0), grid);
+  const auto position = grid_position(token - (cls ? 1 : 0), grid);
   const int64_t dim = static_cast<int64_t>(v.size()) / heads, half = dim / 2;
   const int64_t frequencies = half / static_cast<int64_t>(grid.size());
   for (int64_t h = 0; h < heads; ++h) {
@@ -103,15 +104,15 @@ Vector rotate(Vector v, int64_t token, int64_t heads, const std::vector<int64_t>
       const double theta = std::pow(10000.0, -double(d % frequencies) / double(frequencies));
       double& real = v[h * dim + d];
       double& imaginary = v[h * dim + half + d];
-      const auto turned = std::complex<double>(real, imaginary) *
-                          std::polar(1.0, theta * double(place[d / frequencies]));
-      real = turned.real(), imaginary = turned.imag();
+      const auto rotated = std::complex<double>(real, imaginary) *
+                           std::polar(1.0, theta * double(position[d / frequencies]));
+      real = rotated.real(), imaginary = rotated.imag();
     }
   }
   return v;
 }
 
-/// One call, with the loops that all methods share.
+/// The loops of one call, shared by all methods.
 class Loops {
  public:
   Loops(const Call& call, int64_t batch) : call_(call), batch_(batch), rows_(call.rows) {
@@ -127,13 +128,13 @@ class Loops {
   int64_t key_slot(int64_t i, int64_t j) const {
     return call_.pairing.key_slot[i * call_.pairing.tokens + j];
   }
-  bool sees(int64_t i, int64_t j) const { return slot(i, j) >= 0 && !(call_.causal && j > i); }
+  bool attends(int64_t i, int64_t j) const { return slot(i, j) >= 0 && !(call_.causal && j > i); }
   Vector rotated(const Vector& v, int64_t token) const {
     return rotate(v, token, call_.heads, call_.rotary_grid, call_.rotary_cls);
   }
 
-  /// a_ij = e^score_ij / sum_n e^score_in for score(b, r, i, j), a number per head. In the result
-  /// [b][r][j] a pair that is left out has no entries.
+  /// a_ij = e^score_ij / sum_n e^score_in for score(b, r, i, j), which returns a number per head.
+  /// In the result [b][r][j] the entry of a pair that is left out is empty.
   template <typename Score>
   std::vector<Vector> softmax(Score score) const {
     const int64_t N = call_.pairing.tokens, Nq = queries();
@@ -142,7 +143,7 @@ class Loops {
       for (int64_t r = 0; r < Nq; ++r) {
         Vector sum(call_.heads, 0.0);
         for (int64_t j = 0; j < N; ++j) {
-          if (!sees(rows_[r], j)) continue;
+          if (!attends(rows_[r], j)) continue;
           Vector& a = map[(b * Nq + r) * N + j] = score(b, r, rows_[r], j);
           for (int64_t h = 0; h < call_.heads; ++h) sum[h] += a[h] = std::exp(a[h]);
         }
@@ -154,7 +155,8 @@ class Loops {
     return map;
   }
 
-  /// sum_j of contribution(b, i, j, w), w the weight of each head after dropout -> [B,Nq,width]
+  /// sum_j contribution(b, i, j, w) -> [B,Nq,width], where w are the weights per head after
+  /// dropout.
   template <typename Contribution>
   at::Tensor sum(const std::vector<Vector>& map, int64_t width, Contribution contribution) const {
     const Array keep(call_.keep);
@@ -277,7 +279,7 @@ at::Tensor self_attention(const at::Tensor& x, const RoleWeights& weights,
     const Vector q = biased(encode(row(f, b, i), wq, 0), bq);
     const Vector k = biased(encode(row(f, b, j), wk, 0), bk);
     Vector a = head_dots(loops.rotated(q, i), loops.rotated(k, j), call.heads);
-    if (key_vectors.given())  // the vectors know the offset already: they are not turned
+    if (key_vectors.given())  // the vectors depend on the offset already, so q is not rotated
       a = plus(a, head_dots(q, vector_of(key_vectors, loops.slot(i, j)), call.heads));
     a = scaled(a, scale);
     return bias.given() ? plus(a, vector_of(bias, loops.slot(i, j))) : a;
@@ -294,7 +296,8 @@ at::Tensor self_attention(const at::Tensor& x, const RoleWeights& weights,
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const Call& call) {
   const Array f(x), w(weight);
   const Loops loops(call, f.size(0));
-  // Equal scores give 1/n to each of n tokens seen: every entry set to one is the convolution.
+  // Softmax of equal scores gives 1/n for each of n pairs. With all entries set to one instead, the
+  // sum is the convolution.
   auto map =
       loops.softmax([&](int64_t, int64_t, int64_t, int64_t) { return Vector(call.heads, 0.0); });
   for (Vector& entry : map) entry.assign(entry.size(), 1.0);
@@ -309,8 +312,8 @@ at::Tensor rotary(const at::Tensor& x, const std::vector<int64_t>& grid, bool cl
   auto write = out.accessor<double, 3>();
   for (int64_t b = 0; b < f.size(0); ++b) {
     for (int64_t i = 0; i < f.size(1); ++i) {
-      const Vector turned = rotate(row(f, b, i), i, heads, grid, cls);
-      for (int64_t c = 0; c < f.width(); ++c) write[b][i][c] = turned[c];
+      const Vector rotated = rotate(row(f, b, i), i, heads, grid, cls);
+      for (int64_t c = 0; c < f.width(); ++c) write[b][i][c] = rotated[c];
     }
   }
   return out;

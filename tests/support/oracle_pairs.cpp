@@ -17,8 +17,8 @@ Offset difference(int64_t i, int64_t j, const std::vector<int64_t>& grid) {
   return delta;
 }
 
-// How far an axis counts under logarithmic sharing: exactly up to the radius, then buckets of
-// r + 1, 2 (r + 1), 4 (r + 1)… distances.
+// The bucket of a distance under logarithmic sharing: the distance itself up to the radius r, then
+// buckets of r + 1, 2 (r + 1), 4 (r + 1)… distances.
 int64_t logarithmic(int64_t distance, int64_t radius) {
   if (distance <= radius) return distance;
   return radius + 1 + std::ilogb(double(distance) / double(radius + 1));
@@ -48,7 +48,7 @@ Pairing empty_pairing(int64_t tokens) {
   return pairing;
 }
 
-// Every pair has a row of its own, in row-major order; the key reads that of the reverse pair.
+// Every pair has its own row, in row-major order. The key reads the row of the reverse pair.
 Pairing pair_absolute(int64_t tokens, bool causal) {
   Pairing pairing = empty_pairing(tokens);
   for (int64_t i = 0; i < tokens; ++i)
@@ -64,15 +64,15 @@ Pairing pair_absolute(int64_t tokens, bool causal) {
 }  // namespace
 
 Pairing pair_grid(const OffsetOptions& options) {
-  int64_t places = 1;
-  for (const int64_t side : options.grid) places *= side;
-  const int64_t first = options.cls ? 1 : 0, N = places + first;
+  int64_t cells = 1;
+  for (const int64_t side : options.grid) cells *= side;
+  const int64_t first = options.cls ? 1 : 0, N = cells + first;
   if (options.encoding == Encoding::absolute) return pair_absolute(N, options.causal);
 
   // A map of offsets is sorted by the first axis, then the second, and so on.
   std::map<Offset, int64_t> slot_of;
-  for (int64_t i = 0; i < places; ++i)
-    for (int64_t j = 0; j < (options.causal ? i + 1 : places); ++j)
+  for (int64_t i = 0; i < cells; ++i)
+    for (int64_t j = 0; j < (options.causal ? i + 1 : cells); ++j)
       if (const auto bucket = share(difference(i, j, options.grid), options)) slot_of[*bucket] = 0;
   Pairing pairing = empty_pairing(N);
   for (auto& entry : slot_of) entry.second = pairing.slots++;
@@ -81,8 +81,8 @@ Pairing pair_grid(const OffsetOptions& options) {
     pairing.slot[i * N + j] = slot;
     pairing.key_slot[i * N + j] = key_slot;
   };
-  for (int64_t i = 0; i < places; ++i) {
-    for (int64_t j = 0; j < (options.causal ? i + 1 : places); ++j) {
+  for (int64_t i = 0; i < cells; ++i) {
+    for (int64_t j = 0; j < (options.causal ? i + 1 : cells); ++j) {
       const auto bucket = share(difference(i, j, options.grid), options);
       if (!bucket) continue;
       const int64_t slot = slot_of.at(*bucket);

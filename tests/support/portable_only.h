@@ -4,7 +4,7 @@
 
 namespace translution {
 
-/// While one lives, every op takes its portable path, on all threads: to compare with.
+/// While this object exists, every op uses its portable path, on all threads.
 class PortableOnly {
  public:
   PortableOnly() : before_(runtime().implementation()) {

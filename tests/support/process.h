@@ -9,7 +9,7 @@
 
 namespace translution::testing {
 
-/// Does the work in a process of its own; its exit code, or minus the signal that ended it.
+/// Runs the work in a child process. Returns its exit code, or minus the signal that ended it.
 template <typename Work>
 int in_child(const Work& work) {
   const pid_t child = fork();
@@ -26,7 +26,7 @@ int in_child(const Work& work) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/// What a shell command prints; `code` gets its exit code.
+/// Runs a shell command and returns its output; sets `code` to its exit code.
 inline std::string output_of_command(const std::string& command, int* code) {
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
@@ -36,7 +36,7 @@ inline std::string output_of_command(const std::string& command, int* code) {
   return text;
 }
 
-/// The message with which the work throws `Error`; empty if it does not.
+/// The message of the `Error` that the work throws; empty if it does not throw.
 template <typename Error = std::runtime_error, typename Work>
 std::string message_of(const Work& work) {
   try {

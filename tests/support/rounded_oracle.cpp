@@ -17,7 +17,7 @@ at::Tensor to_bfloat16_and_back(const at::Tensor& x) {
   return x.to(at::kBFloat16).to(x.scalar_type());
 }
 
-// Rounds what flows forward, backward or both ways.
+// Rounds the value in forward, the gradient in backward, or both.
 class Round : public torch::autograd::Function<Round> {
  public:
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, bool value, bool gradient) {
@@ -55,7 +55,7 @@ at::Tensor rows_by_head(const at::Tensor& x, int64_t heads) {  // [P,B,E] -> [P,
   return x.reshape({x.size(0), x.size(1), heads, x.size(2) / heads});
 }
 
-// The pairs of a call, one by one. Row r of the queries is token i.
+// The pairs of a call, one by one. Query row r is token i = rows[r].
 class PairList {
  public:
   PairList(const Call& call, int64_t batch)
@@ -64,17 +64,17 @@ class PairList {
       rows.resize(tokens);
       std::iota(rows.begin(), rows.end(), 0);
     }
-    std::vector<int64_t> places;
+    std::vector<int64_t> flat;
     for (int64_t r = 0; r < queries(); ++r)
       for (int64_t j = 0; j < tokens; ++j) {
         const int64_t i = rows[r], cell = i * tokens + j;
         if (call.pairing.slot[cell] < 0 || (call.causal && j > i)) continue;
         row.push_back(r), key.push_back(j);
         slot.push_back(call.pairing.slot[cell]), key_slot.push_back(call.pairing.key_slot[cell]);
-        places.push_back(r * tokens + j);
+        flat.push_back(r * tokens + j);
       }
-    place_ = indices(places);
-    closed_ = at::ones({queries() * tokens}, at::kBool).index_fill_(0, place_, 0);
+    index_ = indices(flat);
+    closed_ = at::ones({queries() * tokens}, at::kBool).index_fill_(0, index_, 0);
     closed_ = closed_.view({queries(), tokens});
   }
 
@@ -83,7 +83,7 @@ class PairList {
   // [P,A,H] -> [A,H,Nq,N]; zero where there is no pair
   at::Tensor scatter(const at::Tensor& values) const {
     return at::zeros({queries() * tokens, values.size(1), values.size(2)}, values.options())
-        .index_copy(0, place_, values)
+        .index_copy(0, index_, values)
         .view({queries(), tokens, values.size(1), values.size(2)})
         .permute({2, 3, 0, 1});
   }
@@ -92,15 +92,15 @@ class PairList {
   at::Tensor gather(const at::Tensor& dense) const {
     return dense.permute({2, 3, 0, 1})
         .reshape({queries() * tokens, dense.size(0), dense.size(1)})
-        .index_select(0, place_);
+        .index_select(0, index_);
   }
 
   at::Tensor softmax(const at::Tensor& scores) const {
-    constexpr double kClosed = -1e30;  // not infinite: rows without pairs would become NaN
+    constexpr double kClosed = -1e30;  // finite, because -infinity gives NaN in rows without pairs
     return at::softmax(scores.masked_fill(closed_, kClosed), -1).masked_fill(closed_, 0);
   }
 
-  // Per head, values of the pairs [P,B,E] times their weights [B,H,Nq,N], summed: [B,Nq,E]
+  // The sum of the values [P,B,E] of the pairs, weighted per head by [B,H,Nq,N]: [B,Nq,E]
   at::Tensor sum(const at::Tensor& weights, const at::Tensor& values) const {
     const auto parts = gather(weights).unsqueeze(-1) * rows_by_head(values, heads_);  // [P,B,H,D]
     return at::zeros({queries(), batch_, values.size(2)}, parts.options())
@@ -114,10 +114,10 @@ class PairList {
 
  private:
   const int64_t batch_, heads_;
-  at::Tensor place_, closed_;
+  at::Tensor index_, closed_;
 };
 
-// The encoding that each pair reads: [P,B,R], or [P,1,R] of vectors. Pairs that share table row and
+// The encoding of each pair: [P,B,R], or [P,1,R] for vectors. Pairs with the same table row and
 // token share an encoding.
 at::Tensor encode(const at::Tensor& x, const at::Tensor& table, const std::vector<int64_t>& slots,
                   const std::vector<int64_t>& tokens, Rounding rounding) {
@@ -127,28 +127,28 @@ at::Tensor encode(const at::Tensor& x, const at::Tensor& table, const std::vecto
   const auto expected = distinct;
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  std::vector<int64_t> places, of_slot;
+  std::vector<int64_t> inverse, slot_tokens;
   for (const auto& pair : expected)
-    places.push_back(std::lower_bound(distinct.begin(), distinct.end(), pair) - distinct.begin());
+    inverse.push_back(std::lower_bound(distinct.begin(), distinct.end(), pair) - distinct.begin());
 
   const auto features = x.transpose(0, 1);  // [N,B,C]
   std::vector<at::Tensor> matrices;
   if (table.defined()) matrices = table.unbind(0);
   std::vector<at::Tensor> encodings;
   for (size_t u = 0; u < distinct.size(); ++u) {
-    of_slot.push_back(distinct[u].second);
+    slot_tokens.push_back(distinct[u].second);
     if (u + 1 < distinct.size() && distinct[u + 1].first == distinct[u].first) continue;
-    const auto rows = features.index_select(0, indices(of_slot));
+    const auto rows = features.index_select(0, indices(slot_tokens));
     encodings.push_back(table.defined() ? product(rows, matrices[distinct[u].first], rounding)
                                         : rows);
-    of_slot.clear();
+    slot_tokens.clear();
   }
   if (encodings.empty())
     return at::zeros({0, x.size(0), (table.defined() ? table : x).size(2)}, x.options());
-  return round_both(at::cat(encodings), rounding).index_select(0, indices(places));
+  return round_both(at::cat(encodings), rounding).index_select(0, indices(inverse));
 }
 
-// Channel d of a head against channel d + D/2, by the angles of oracle::rotary.
+// Rotates channel d of a head against channel d + D/2, by the angles of oracle::rotary.
 at::Tensor rotate(const at::Tensor& x, const std::vector<int64_t>& tokens, const Call& call) {
   const auto& grid = call.rotary_grid;
   if (grid.empty()) return x;
@@ -157,12 +157,12 @@ at::Tensor rotate(const at::Tensor& x, const std::vector<int64_t>& tokens, const
   auto angles = at::zeros({count, half}, at::kDouble);
   for (int64_t t = 0; t < count; ++t) {
     if (call.rotary_cls && tokens[t] == 0) continue;
-    int64_t place = tokens[t] - (call.rotary_cls ? 1 : 0);
-    for (auto axis = static_cast<int64_t>(grid.size()); axis-- > 0; place /= grid[axis])
+    int64_t position = tokens[t] - (call.rotary_cls ? 1 : 0);
+    for (auto axis = static_cast<int64_t>(grid.size()); axis-- > 0; position /= grid[axis])
       for (int64_t f = 0; f < frequencies; ++f)
         angles[t][axis * frequencies + f] =
             std::pow(10000.0, -static_cast<double>(f) / static_cast<double>(frequencies)) *
-            static_cast<double>(place % grid[axis]);
+            static_cast<double>(position % grid[axis]);
   }
   const auto cos = angles.cos().to(x.scalar_type()), sin = angles.sin().to(x.scalar_type());
   const auto heads = split_heads(x, call.heads);  // [B,H,n,D]
@@ -227,7 +227,8 @@ Attended attention(const AttentionTerms& t, double scale, const Call& call, Roun
         pairs.softmax(pairs.scatter(t.position.index_select(0, indices(pairs.slot)).unsqueeze(1)));
     map = (1 - g) * map + g * positional;
   }
-  map = map.expand({batch, -1, -1, -1});  // one for all where only vectors make scores
+  map =
+      map.expand({batch, -1, -1, -1});  // all samples have one map if scores come from vectors only
 
   Attended result;
   result.map = map;
@@ -245,7 +246,7 @@ Attended attention(const AttentionTerms& t, double scale, const Call& call, Roun
 MethodResult translution(const at::Tensor& x, const RoleWeights& w, const Call& call,
                          Rounding rounding) {
   const bool relative_scores = w.q.dim() == 3 || w.k.dim() == 3, relative_values = w.v.dim() == 3;
-  // A table stays beside its features; a shared weight is multiplied at once.
+  // Returns features and sets the table for a relative role; otherwise returns the product.
   const auto side = [&](const at::Tensor& features, const at::Tensor& weight, at::Tensor& table) {
     if (weight.dim() == 2) return product(features, weight, rounding);
     table = weight;

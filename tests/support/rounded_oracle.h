@@ -7,20 +7,21 @@
 
 #include "tests/support/oracle.h"
 
-/// The equations of oracle.h in plain LibTorch operations, differentiable by autograd and in the
-/// type of their inputs, with the roundings of Precision::bf16 or without any. Its error against
-/// double is what a kernel with the same roundings is measured by. None of our ops is called.
+/// The equations of oracle.h in plain LibTorch operations, in the type of their inputs and
+/// differentiable by autograd, with the roundings of Precision::bf16 or without rounding. Tests
+/// compare the error of a kernel with the error of these functions, both against double. None of
+/// our ops is called.
 namespace translution::rounded_oracle {
 
 using oracle::Call;
 
 enum class Rounding {
   none,
-  /// r = to bfloat16, at these places:
-  /// - a product of matrices: y = r(a) r(b), da = r(dy) r(b)^T, db = r(a)^T r(dy);
-  /// - content scores and values are such products: r(q) r(k)^T, r(w) r(v);
-  /// - encodings of a relative side: r(r(x) r(W[s])), r(x) without a table; their gradients, summed
-  ///   over the pairs that read one encoding, are rounded before they are multiplied.
+  /// r() rounds to bfloat16:
+  /// - matrix products: y = r(a) r(b), da = r(dy) r(b)^T, db = r(a)^T r(dy);
+  /// - content scores and values, which are matrix products: r(q) r(k)^T, r(w) r(v);
+  /// - encodings of a relative side: r(r(x) r(W[s])), or r(x) without a table. The gradient of an
+  ///   encoding is summed over the pairs that read it, and rounded before it is multiplied.
   /// Dot products and sums of encodings, vectors per slot, bias, gate and softmax are not rounded.
   bf16,
 };
@@ -39,10 +40,10 @@ MethodResult self_attention(const at::Tensor& x, const RoleWeights& weights,
 MethodResult convolution(const at::Tensor& x, const at::Tensor& weight, const Call& call,
                          Rounding rounding);
 
-/// What an attention gives: outputs that are absent are undefined.
+/// The results of an attention. Absent outputs are undefined.
 struct Attended {
   at::Tensor out, relative_out;
-  at::Tensor map;  ///< behind the gate, before dropout
+  at::Tensor map;  ///< after the gate, before dropout
 };
 Attended attention(const AttentionTerms& terms, double scale, const Call& call, Rounding rounding);
 

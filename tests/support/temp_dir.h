@@ -10,7 +10,7 @@
 
 namespace translution::testing {
 
-/// An empty directory for one test; goes with all in it.
+/// An empty directory for one test. The destructor deletes it with its contents.
 class TempDir {
  public:
   TempDir() : path_(std::filesystem::temp_directory_path() / "translution-XXXXXX") {

@@ -126,7 +126,7 @@ std::vector<TermsConfig> all_terms() {
           config.content = bits & 1, config.values = bits & 2;
           config.bias = bits & 4, config.gate = bits & 8;
           if (!config.makes_sense()) continue;
-          // Counted in mixed steps, so that every term meets every setting.
+          // Different periods, so that every term is combined with every option.
           const size_t n = configs.size();
           config.keep = n % 2 == 1;
           config.causal = n % 3 == 1;

@@ -8,10 +8,10 @@
 
 namespace translution::testing {
 
-/// How a relative side of the core op is made.
+/// The kind of a relative side of the core op.
 enum class Side { none, matrices, features, vectors };
 
-/// One call of the core op `attention`: which terms there are, and the rest of the call.
+/// One call of the core op `attention`: which terms are present, and the other arguments.
 struct TermsConfig {
   bool content = true;
   Side q = Side::none, k = Side::none;
@@ -19,19 +19,19 @@ struct TermsConfig {
   Side v = Side::none;
   bool bias = false, gate = false, keep = false;
   bool causal = false;
-  bool workspace = true;  ///< room to keep encodings for backward, or none
+  bool workspace = true;  ///< whether forward may save encodings for backward
   std::vector<int64_t> rows;
   int64_t B = 2, H = 2;
   std::vector<int64_t> grid{2, 3};
   bool cls = true;
 
-  /// Scores and values are there, relative queries and keys come together, and some term has the
-  /// tokens that are attended to.
+  /// Returns whether the call is valid: it has scores and values, relative queries and keys are
+  /// both present or both absent, and some term has the number of tokens N.
   bool makes_sense() const;
   std::string str() const;
 };
 
-/// The core op with random terms, by name as in AttentionTerms.
+/// The core op with random terms, named as in AttentionTerms.
 class TermsCase {
  public:
   explicit TermsCase(TermsConfig config);
@@ -56,7 +56,7 @@ class TermsCase {
   Inputs inputs_;
 };
 
-/// Every combination of terms that makes sense; dropout mask, causal, rows and so on alternate.
+/// Every valid combination of terms. Dropout mask, causal, rows and so on alternate.
 std::vector<TermsConfig> all_terms();
 
 }  // namespace translution::testing

@@ -6,13 +6,13 @@
 
 namespace translution {
 
-/// While one lives, LibTorch and our kernels use so many threads.
+/// While this object exists, LibTorch and our kernels use `count` threads.
 class ThreadCount {
  public:
-  explicit ThreadCount(int count) : torchs_(at::get_num_threads()) { set(count); }
+  explicit ThreadCount(int count) : torch_threads_(at::get_num_threads()) { set(count); }
   ~ThreadCount() {
     runtime().set_threads(0);
-    at::set_num_threads(torchs_);
+    at::set_num_threads(torch_threads_);
   }
   ThreadCount(const ThreadCount&) = delete;
   ThreadCount& operator=(const ThreadCount&) = delete;
@@ -23,7 +23,7 @@ class ThreadCount {
   }
 
  private:
-  const int torchs_;
+  const int torch_threads_;
 };
 
 }  // namespace translution

@@ -22,8 +22,8 @@ using namespace detail;
 
 namespace {
 
-struct Setting {
-  Setting() {
+struct FaultState {
+  FaultState() {
     if (const char* text = std::getenv("TRANSLUTION_WRITE_FAULT")) fault = WriteFault::parse(text);
   }
 
@@ -32,13 +32,13 @@ struct Setting {
   int64_t calls = 0;
 };
 
-Setting& setting() {
-  static Setting it;
-  return it;
+FaultState& fault_state() {
+  static FaultState state;
+  return state;
 }
 
-// Is this the address of code in our libraries, or in a test that has them linked in? Other code
-// writes as ever.
+// Returns whether the address is in our libraries, or in a test that links them. Calls from other
+// code are not affected.
 bool is_ours(const void* caller) {
   Dl_info info, here;
   if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
@@ -50,23 +50,23 @@ bool is_ours(const void* caller) {
   return std::strncmp(name, "libtranslution", std::strlen("libtranslution")) == 0;
 }
 
-// Counts a call of ours, and says what happens to it.
+// Counts a call of our code and returns its fault.
 Fault next_fault(const void* caller) {
   if (!is_ours(caller)) return Fault::none;
-  auto& now = setting();
-  const std::lock_guard lock(now.mutex);
-  return ++now.calls == now.fault.call ? now.fault.kind : Fault::none;
+  auto& state = fault_state();
+  const std::lock_guard lock(state.mutex);
+  return ++state.calls == state.fault.call ? state.fault.kind : Fault::none;
 }
 
-// A file that grows, such as a log, is not counted: a fault there is a case of its own.
-bool grows(int fd) { return (fcntl(fd, F_GETFL) & O_APPEND) != 0; }
+// Files opened with O_APPEND, such as logs, are not counted: faults there are a separate case.
+bool is_append_only(int fd) { return (fcntl(fd, F_GETFL) & O_APPEND) != 0; }
 
 template <typename Call>
 Call* real(const char* name) {
   return reinterpret_cast<Call*>(dlsym(RTLD_NEXT, name));
 }
 
-// The result of the call, or of the fault in its place.
+// Runs the call, or the fault instead. Returns its result.
 template <typename Call>
 int attempt(const void* caller, const Call& call) {
   const Fault fault = next_fault(caller);
@@ -87,24 +87,24 @@ int open_file(const void* caller, const char* path, int flags, mode_t mode) {
 WriteFault WriteFault::parse(const std::string& text) {
   const size_t colon = text.find(':');
   const std::string number = colon == std::string::npos ? "" : text.substr(colon + 1);
-  const bool counts = !number.empty() && number.size() < 10 &&
-                      number.find_first_not_of("0123456789") == std::string::npos;
-  require(counts, "TRANSLUTION_WRITE_FAULT: expected a fault and a call, such as enospc:7, got ",
+  const bool is_number = !number.empty() && number.size() < 10 &&
+                         number.find_first_not_of("0123456789") == std::string::npos;
+  require(is_number, "TRANSLUTION_WRITE_FAULT: expected a fault and a call, such as enospc:7, got ",
           in_quotes(text));
   return {parse_name("fault", kFaults, text.substr(0, colon)), std::stoll(number)};
 }
 
 void set_write_fault(WriteFault fault) {
-  auto& now = setting();
-  const std::lock_guard lock(now.mutex);
-  now.fault = fault;
-  now.calls = 0;
+  auto& state = fault_state();
+  const std::lock_guard lock(state.mutex);
+  state.fault = fault;
+  state.calls = 0;
 }
 
 int64_t count_disk_calls() {
-  auto& now = setting();
-  const std::lock_guard lock(now.mutex);
-  return now.calls;
+  auto& state = fault_state();
+  const std::lock_guard lock(state.mutex);
+  return state.calls;
 }
 
 }  // namespace translution
@@ -126,7 +126,8 @@ int open(const char* path, int flags, ...) {
 ssize_t write(int fd, const void* bytes, size_t count) {
   using translution::Fault;
   const auto call = translution::real<ssize_t(int, const void*, size_t)>("write");
-  const auto fault = translution::grows(fd) ? Fault::none : translution::next_fault(CALLER);
+  const auto fault =
+      translution::is_append_only(fd) ? Fault::none : translution::next_fault(CALLER);
   if (fault == Fault::none) return call(fd, bytes, count);
   if (fault == Fault::enospc || fault == Fault::interrupt) {
     errno = fault == Fault::enospc ? ENOSPC : EINTR;
@@ -141,7 +142,7 @@ ssize_t write(int fd, const void* bytes, size_t count) {
 
 int fsync(int fd) {
   const auto call = [&] { return translution::real<int(int)>("fsync")(fd); };
-  return translution::grows(fd) ? call() : translution::attempt(CALLER, call);
+  return translution::is_append_only(fd) ? call() : translution::attempt(CALLER, call);
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {
