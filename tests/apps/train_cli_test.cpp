@@ -148,7 +148,7 @@ const WrongCall kWrongCalls[] = {
     {"train --out x --batch 0", "--batch: expected 1 to 1099511627776, got 0"},
     {"train --out x --batch 4 --accumulate 5", "accumulate: expected at most the batch, 4, got 5"},
     {"train --out x --data digits:20 --augment light",
-     "--augment is for image folders: expected --data images:DIR, got digits:20"},
+     "--augment: expected image folders (--data images:DIR), got digits:20"},
     {"train --out x --data images:x --augment strong",
      "unknown augment 'strong'; expected one of none, light, full"},
     {"train --out x --metod y", "unknown option --metod; did you mean --method?"},

@@ -28,7 +28,7 @@ std::string refusal(const DataOptions& options) {
   return message_of<std::invalid_argument>([&] { open_data(options); });
 }
 
-TEST(OpenData, DigitsHaveTwoEvaluationSetsOfOtherDigits) {
+TEST(OpenData, DigitsHaveTwoEvaluationSetsWithoutTrainingDigits) {
   const auto source = open_data(options_for("digits:300"));
   EXPECT_EQ(source.train->size(), 300);
   ASSERT_THAT(source.evaluation, SizeIs(2));
@@ -45,11 +45,11 @@ TEST(OpenData, DigitsHaveTwoEvaluationSetsOfOtherDigits) {
                             first_input(*source.evaluation[1].dataset)));
 }
 
-TEST(OpenData, EvaluatesAFifthOfTheDigits) {
+TEST(OpenData, EvaluatesOnAFifthAsManyDigits) {
   EXPECT_EQ(open_data(options_for("digits:7000")).evaluation[0].dataset->size(), 1400);
 }
 
-TEST(OpenData, TheSeedDecidesAndALimitTakesTheFirst) {
+TEST(OpenData, DigitsDependOnTheSeedAndALimitTakesTheFirst) {
   auto options = options_for("digits:50");
   const auto source = open_data(options);
   options.train_limit = 20;
@@ -62,7 +62,7 @@ TEST(OpenData, TheSeedDecidesAndALimitTakesTheFirst) {
   EXPECT_FALSE(torch::equal(first_input(*open_data(options).train), first_input(*source.train)));
 }
 
-TEST(OpenData, TrainsAndEvaluatesOnThePlacementsAskedFor) {
+TEST(OpenData, TrainsAndEvaluatesOnTheGivenPlacements) {
   auto options = options_for("digits:20");
   options.train_on = Placement::fresh;
   options.eval_on = {Placement::moved};
@@ -75,7 +75,7 @@ TEST(OpenData, TrainsAndEvaluatesOnThePlacementsAskedFor) {
                             source.train->load({1, 0, {0, 1}}).input));
 }
 
-TEST(OpenData, WithoutACanvasThereIsOneEvaluationSet) {
+TEST(OpenData, WithoutALargerCanvasThereIsOneEvaluationSet) {
   auto options = options_for("digits:20");
   for (const auto& canvas : {std::vector<int64_t>{}, std::vector<int64_t>{28, 28}}) {
     options.canvas = canvas;
@@ -107,7 +107,7 @@ TEST(OpenData, ReadsFilesAsMnistAndOtherSizesAsIdx) {
               HasSubstr("training images are 9x13, test images 8x13"));
 }
 
-// The labels of all samples of a set, as batches have them.
+// The labels of all samples of a set, from the targets of a batch.
 std::vector<int64_t> labels_in(const Dataset& set) {
   BatchPlan plan;
   for (int64_t s = 0; s < set.size(); ++s) plan.samples.push_back(s);
@@ -115,7 +115,7 @@ std::vector<int64_t> labels_in(const Dataset& set) {
   return {target.data_ptr<int64_t>(), target.data_ptr<int64_t>() + target.numel()};
 }
 
-TEST(OpenData, ALimitIsEvenOverTheClassesWhereIdxDataIsSortedByClass) {
+TEST(OpenData, ALimitIsSpreadOverTheClassesIfIdxDataIsSortedByClass) {
   const testing::Directory directory;
   testing::write_split(directory);
   auto options = options_for("idx:" + directory.path);
@@ -124,7 +124,7 @@ TEST(OpenData, ALimitIsEvenOverTheClassesWhereIdxDataIsSortedByClass) {
   const auto mixed = open_data(options);
   EXPECT_THAT(labels_in(*mixed.train), ElementsAre(0, 1, 2, 3, 4, 5)) << "the first";
   EXPECT_THAT(labels_in(*mixed.evaluation[0].dataset), ElementsAre(0, 1, 2));
-  // Sorted, but not by number: 10 samples each of 7, 2 and 4.
+  // Sorted by class, but not in ascending order: 10 samples each of 7, 2 and 4.
   auto labels = testing::idx_bytes({30}, 30);
   for (size_t i = 0; i < 30; ++i) labels[labels.size() - 30 + i] = "\7\2\4"[i / 10];
   directory.write("train-labels.idx1-ubyte", labels);
@@ -177,7 +177,7 @@ TEST(OpenData, PlacesHeldOutDigitsAsInTraining) {
               ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
 }
 
-TEST(OpenData, RefusesToHoldOutWhatIsNotThere) {
+TEST(OpenData, RefusesInvalidHoldOut) {
   auto options = options_for("digits:40");
   options.hold_out = 40;
   EXPECT_EQ(refusal(options), "hold-out: expected fewer than the 40 training samples, got 40");
@@ -189,10 +189,10 @@ TEST(OpenData, RefusesToHoldOutWhatIsNotThere) {
   options = options_for("text");
   options.length = 16;
   options.hold_out = 1;
-  EXPECT_THAT(refusal(options), HasSubstr("hold-out is for images"));
+  EXPECT_THAT(refusal(options), HasSubstr("hold-out: expected 0 for text"));
 }
 
-TEST(OpenData, TheBuiltInTextIsReadByteByByte) {
+TEST(OpenData, TheBuiltInTextHasOneTokenPerByte) {
   auto options = options_for("text");
   options.length = 16;
   const auto source = open_data(options);
@@ -203,10 +203,10 @@ TEST(OpenData, TheBuiltInTextIsReadByteByByte) {
   const auto batch = source.train->load(plan);
   EXPECT_TRUE(batch.input.narrow(1, 1, 15).equal(batch.target.narrow(1, 0, 15)));
   EXPECT_THAT(refusal(options_for("text")), HasSubstr("expected a gpt model"));
-  EXPECT_THAT(refusal(options_for("text:x")), HasSubstr("expected nothing behind it, got 'x'"));
+  EXPECT_THAT(refusal(options_for("text:x")), HasSubstr("expected no directory, got 'x'"));
 }
 
-TEST(OpenData, SaysInOneLineWhatIsWrong) {
+TEST(OpenData, ReportsInvalidOptions) {
   EXPECT_EQ(refusal(options_for("digit")), "unknown kind of data 'digit'; did you mean 'digits'?");
   EXPECT_EQ(refusal(options_for("minst:/data")),
             "unknown kind of data 'minst'; did you mean 'mnist'?");

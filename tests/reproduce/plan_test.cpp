@@ -250,7 +250,7 @@ TEST(Plan, RefusesSettingsThatWouldNotCount) {
             "--placement fresh is for images on a canvas: digits, mnist:DIR or idx:DIR, got "
             "images:x");
   EXPECT_EQ(refusal({"imagenet", Budget::desk, {}, {0}, "digits", {{"augment", "light"}}}),
-            "--augment is for image folders: expected --data images:DIR, got digits");
+            "--augment: expected image folders (--data images:DIR), got digits");
 }
 
 TEST(Plan, PassesOverTextReplaceTheStepsOfTheRecipe) {

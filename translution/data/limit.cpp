@@ -18,9 +18,9 @@ using namespace detail;
 
 namespace {
 
-constexpr uint64_t kOrderOfClasses = 0, kOrderInAClass = 1;  // what random numbers are for
+constexpr uint64_t kOrderOfClasses = 0, kOrderInAClass = 1;  // keys of random numbers
 
-// Some samples of a set.
+// A subset of a data set.
 class SubsetDataset : public Dataset {
  public:
   SubsetDataset(std::shared_ptr<const Dataset> dataset, std::vector<int64_t> samples)
@@ -46,11 +46,11 @@ class SubsetDataset : public Dataset {
   const std::vector<int64_t> samples_;
 };
 
-// Does every class have its samples in one piece?
+// Whether the samples of every class are contiguous.
 bool sorted_by_class(const std::vector<int64_t>& labels) {
-  std::map<int64_t, int64_t> pieces;
+  std::map<int64_t, int64_t> ranges;
   for (size_t s = 0; s < labels.size(); ++s)
-    if ((s == 0 || labels[s] != labels[s - 1]) && ++pieces[labels[s]] > 1) return false;
+    if ((s == 0 || labels[s] != labels[s - 1]) && ++ranges[labels[s]] > 1) return false;
   return !labels.empty();
 }
 
@@ -64,21 +64,21 @@ std::vector<int64_t> samples_taken(const std::vector<int64_t>& labels, int64_t c
 
 }  // namespace
 
-// In each round every class gives one sample, until enough are there or it has no more.
+// In each round every class that has samples left contributes one, until there are `count`.
 std::vector<int64_t> even_sample(const std::vector<int64_t>& labels, int64_t count, uint64_t seed) {
   std::map<int64_t, std::vector<int64_t>> classes;
   for (size_t s = 0; s < labels.size(); ++s) classes[labels[s]].push_back(static_cast<int64_t>(s));
   const auto order =
       permutation(static_cast<int64_t>(classes.size()), Random({seed, kOrderOfClasses}));
-  std::vector<std::array<int64_t, 3>> turns;  // round, place in it, sample
+  std::vector<std::array<int64_t, 3>> turns;  // round, rank of the class in it, sample
   turns.reserve(labels.size());
-  auto place = order.begin();
+  auto rank = order.begin();
   for (const auto& [label, samples] : classes) {
     const auto drawn = permutation(static_cast<int64_t>(samples.size()),
                                    Random({seed, kOrderInAClass, static_cast<uint64_t>(label)}));
     for (size_t round = 0; round < drawn.size(); ++round)
-      turns.push_back({static_cast<int64_t>(round), *place, samples[drawn[round]]});
-    ++place;
+      turns.push_back({static_cast<int64_t>(round), *rank, samples[drawn[round]]});
+    ++rank;
   }
   const auto end = turns.begin() + std::min<int64_t>(count, static_cast<int64_t>(turns.size()));
   std::partial_sort(turns.begin(), end, turns.end());

@@ -9,12 +9,12 @@
 
 namespace translution {
 
-/// `count` samples, in ascending order: as many of each class as of any other, as far as a class
-/// has them. The seed decides which samples, and which classes have one more. A larger count has
-/// the samples of a smaller one.
+/// Selects `count` samples, spread evenly over the classes as far as each class has samples;
+/// returns them in ascending order. The seed decides which samples, and which classes get one more.
+/// A larger count includes the samples of a smaller one.
 std::vector<int64_t> even_sample(const std::vector<int64_t>& labels, int64_t count, uint64_t seed);
 
-/// The given samples of a set, and all others, both in ascending order.
+/// Held-out samples and the remaining ones, both in ascending order.
 struct SampleSplit {
   std::vector<int64_t> held_out, rest;
 };
@@ -28,8 +28,8 @@ std::shared_ptr<const Dataset> select_samples(std::shared_ptr<const Dataset> dat
                                               std::vector<int64_t> samples);
 LabelledImages select_samples(const LabelledImages& images, const std::vector<int64_t>& samples);
 
-/// At most `count` samples of a set; 0: all. Where the set is sorted by class, that is all samples
-/// of a class stand together, an even sample over the classes; otherwise the first ones.
+/// At most `count` samples of a set; 0: all. If the set is sorted by class (the samples of each
+/// class are contiguous), an even_sample; otherwise the first samples.
 std::shared_ptr<const Dataset> take_samples(std::shared_ptr<const Dataset> dataset, int64_t count,
                                             uint64_t seed);
 LabelledImages take_samples(const LabelledImages& images, int64_t count, uint64_t seed);

@@ -10,60 +10,61 @@
 
 namespace translution {
 
-/// Where an image lies on its canvas.
+/// Where an image is placed on its canvas.
 enum class Placement { still, moved, fresh };
 
 inline constexpr Named<Placement> kPlacements[] = {
-    {Placement::still, "static", "in the middle"},
-    {Placement::moved, "dynamic", "anywhere; each image has a place of its own"},
-    {Placement::fresh, "fresh", "anywhere, somewhere else in every epoch"},
+    {Placement::still, "static", "in the centre"},
+    {Placement::moved, "dynamic", "a random placement per image"},
+    {Placement::fresh, "fresh", "a random placement per image and epoch"},
 };
 
-/// Where data comes from: what stands before the colon in "mnist:DIR".
+/// The source of the data: the word before the colon in "mnist:DIR".
 enum class DataKind { digits, mnist, idx, images, tokens, text };
 
 inline constexpr Named<DataKind> kDataKinds[] = {
     {DataKind::digits, "digits",
-     "handwritten-looking digits that the program draws; digits:N: so many"},
+     "generated handwritten-looking digits; digits:N: N training digits"},
     {DataKind::mnist, "mnist", "mnist:DIR: MNIST or Fashion-MNIST, images of 28x28"},
-    {DataKind::idx, "idx", "idx:DIR: other images in files of the same names and format"},
+    {DataKind::idx, "idx", "idx:DIR: other images with MNIST's file names and format"},
     {DataKind::images, "images",
-     "images:DIR: train/CLASS/*.jpg|png and val/CLASS/…, as ImageNet is kept"},
+     "images:DIR: train/CLASS/*.jpg|png and val/CLASS/…, ImageNet's layout"},
     {DataKind::tokens, "tokens",
-     "tokens:DIR: text, as `translution data text` or nanoGPT keeps it"},
-    {DataKind::text, "text", "a few pages that the program brings along, byte by byte"},
+     "tokens:DIR: text tokenised by `translution data text` or nanoGPT"},
+    {DataKind::text, "text", "a few built-in pages of text, one token per byte"},
 };
 
-/// The kind that "mnist:DIR" names. An unknown one: one line with the nearest known one.
+/// The kind in a string like "mnist:DIR". Throws std::invalid_argument for an unknown one; the
+/// message suggests the nearest name.
 TRANSLUTION_API DataKind kind_of(const std::string& data);
 
-/// How images of a folder are changed for training.
+/// Augmentation of training images from folders.
 enum class Augment { none, light, full };
 
 inline constexpr Named<Augment> kAugments[] = {
-    {Augment::none, "none", "the middle of each image, as in evaluation"},
+    {Augment::none, "none", "centre crop, as in evaluation"},
     {Augment::light, "light", "random resized crop and flip"},
-    {Augment::full, "full", "the same, RandAugment, and mixup or cutmix"},
+    {Augment::full, "full", "light, RandAugment, and mixup or cutmix"},
 };
 
 struct DataOptions {
   std::string data = "digits";             ///< KIND or KIND:WHERE
   std::vector<int64_t> canvas = {84, 84};  ///< rows, cols; empty: the images' own size
   Placement train_on = Placement::still;
-  bool fresh = false;  ///< dynamic training places are drawn anew in every epoch
+  bool fresh = false;  ///< draw dynamic training placements in every epoch
   std::vector<Placement> eval_on = {Placement::still, Placement::moved};
   uint64_t seed = 0;
-  int image_size = 224;             ///< image folders: side to which images are cropped
-  Augment augment = Augment::full;  ///< image folders: how training images are changed
-  std::function<void(const std::string&)> report = {};  ///< told of each broken image
-  int64_t length = 0;                                   ///< text: tokens that a model sees at once
-  int64_t train_limit = 0;                              ///< take only so many, see limit.h; 0: all
+  int image_size = 224;             ///< image folders: side length of the crops
+  Augment augment = Augment::full;  ///< image folders: augmentation of training images
+  std::function<void(const std::string&)> report = {};  ///< called for each broken image
+  int64_t length = 0;                                   ///< text: tokens per window
+  int64_t train_limit = 0;                              ///< maximum samples, see limit.h; 0: all
   int64_t eval_limit = 0;
   int64_t hold_out = 0;      ///< images: training samples held out for validation
-  double max_broken = 0.01;  ///< image folders: share of broken images at which a run stops
+  double max_broken = 0.01;  ///< image folders: largest share of broken images
 };
 
-/// Do the images lie on a canvas, at rest or moved?
+/// Whether images are placed on a canvas: digits, mnist and idx.
 TRANSLUTION_API bool on_canvas(const DataOptions& options);
 
 }  // namespace translution

@@ -12,7 +12,7 @@ using namespace fields;
 using O = DataOptions;
 using F = Setting<DataOptions>;
 
-constexpr size_t kPlacementsForUsers = 2;  // "fresh" has a setting of its own
+constexpr size_t kPlacementsForUsers = 2;  // "fresh" is a separate setting
 constexpr Named<bool> kHowOften[] = {{false, "fixed", ""}, {true, "fresh", ""}};
 
 constexpr const char* kNone = "none";
@@ -20,25 +20,25 @@ constexpr const char* kNone = "none";
 // "static,dynamic", or "none"
 Kind<std::vector<Placement>> placements() {
   const auto read = [](const SettingValue& value) {
-    std::vector<Placement> places;
+    std::vector<Placement> placements;
     if (value.text == kNone) return places;
     for (const auto& word : value.words()) {
       const SettingValue one{value.name, word};
       one.check_listed(names_of(kPlacements), kPlacementsForUsers);
-      places.push_back(one.one_of(kPlacements));
+      placements.push_back(one.one_of(kPlacements));
     }
-    return places;
+    return placements;
   };
-  const auto text = [](const std::vector<Placement>& places) {
+  const auto text = [](const std::vector<Placement>& placements) {
     std::string names;
-    for (const Placement place : places)
-      names += (names.empty() ? "" : ",") + std::string(name_of(kPlacements, place));
+    for (const Placement placement : placements)
+      names += (names.empty() ? "" : ",") + std::string(name_of(kPlacements, placement));
     return names.empty() ? std::string(kNone) : names;
   };
   return {FieldType::word, "static,dynamic|none", read, text};
 }
 
-// Sides, or 0 for the images' own.
+// Rows and columns, or 0 for the size of the images.
 Kind<std::vector<int64_t>> canvas() {
   auto kind = sides();
   kind.read = [](const SettingValue& value) {
@@ -52,13 +52,13 @@ bool is_image_folder(const DataOptions& options) {
   return kind_of(options.data) == DataKind::images;
 }
 
-// Other data has no such setting, and refuses it. "data" stands before it in the table, so that the
-// kind is known here.
+// Refuses the setting for other kinds of data. "data" precedes it in the table, so the kind is
+// already set.
 F only_for_folders(F setting) {
   setting.unset = setting.text(DataOptions());
   setting.set = [set = setting.set](DataOptions& options, const SettingValue& value) {
     require(is_image_folder(options), value.name,
-            " is for image folders: expected --data images:DIR, got ", options.data);
+            ": expected image folders (--data images:DIR), got ", options.data);
     set(options, value);
   };
   setting.text = [text = setting.text](const DataOptions& options) {
@@ -84,32 +84,31 @@ const Settings<DataOptions>& data_settings() {
        {F("data", &O::data, any_text("KIND[:WHERE]"),
           "digits, digits:N, mnist:DIR, idx:DIR, images:DIR, tokens:DIR or text"),
         F("canvas", &O::canvas, canvas(),
-          "size of the canvas for digits, as in 84 or 84x60; 0: the digit's own")
+          "canvas size for digits, e.g. 84 or 84x60; 0: the digit's size")
             .only_for(on_canvas),
         F("train-on", &O::train_on, one_of(kPlacements, kPlacementsForUsers),
-          "where digits lie on the canvas: in the middle or anywhere")
+          "placement of training digits on the canvas")
             .only_for(on_canvas),
         F("placement", &O::fresh, one_of(kHowOften),
-          "dynamic places of training: one for each image, or another in every epoch")
+          "dynamic training placements: fixed per image, or fresh in every epoch")
             .only_for(on_canvas),
         F("eval-on", &O::eval_on, placements(),
-          "where digits lie in evaluation; none leaves the samples of --hold-out")
+          "placements of evaluation digits; none: only the samples of --hold-out")
             .only_for(on_canvas),
         F("train-limit", &O::train_limit, whole(0),
-          "samples to train on, evenly over the classes where data is sorted by class; 0: all"),
+          "maximum training samples, spread over the classes if data is sorted by class; 0: all"),
         F("eval-limit", &O::eval_limit, whole(0),
-          "samples to evaluate on, evenly over the classes where data is sorted by class; 0: all"),
+          "maximum evaluation samples, spread over the classes if data is sorted by class; 0: all"),
         F("hold-out", &O::hold_out, whole(0),
           "training images held out for validation, evenly over the classes; they then choose the "
           "best checkpoint")
             .left_out_by_default()
             .before_it("0"),
-        only_for_folders(
-            F("augment", &O::augment, one_of(kAugments),
-              "training images of a folder: unchanged, cropped and flipped, or all of it")
-                .before_it("none")),
+        only_for_folders(F("augment", &O::augment, one_of(kAugments),
+                           "augmentation of training images from folders")
+                             .before_it("none")),
         F("max-broken", &O::max_broken, real(0, 0.5),
-          "largest share of a folder's images that may be broken, 0 to 0.5")
+          "largest share of broken images in a folder, 0 to 0.5")
             .only_for(is_image_folder)
             .free_on_resume()}}};
   return groups;

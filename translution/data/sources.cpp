@@ -20,24 +20,24 @@ using namespace detail;
 namespace {
 
 constexpr const char* kHeldOut = "held_out";  // the evaluation set
-constexpr int64_t kAllDigits = 60000, kMostDigits = 1000000;
+constexpr int64_t kAllDigits = 60000, kMaxDigits = 1000000;
 
-// What the seed of a run decides, each with draws of its own.
+// Uses of the run's seed; each has an independent stream of random numbers.
 enum SeedUse : uint64_t {
   kTrainDigits = 1,
   kEvalDigits,
-  kTrainPlaces,
-  kEvalPlaces,
+  kTrainPlacements,
+  kEvalPlacements,
   kTrainLimit,
   kEvalLimit,
-  kHeldOutPlaces
+  kHeldOutPlacements
 };
 
 uint64_t seed_for(const DataOptions& options, SeedUse use) {
   return Random({options.seed, use}).bits();
 }
 
-// What the limits leave of training and evaluation data.
+// Training and evaluation data cut to their limits.
 template <typename Data>
 auto limit_train(Data data, const DataOptions& options) {
   return take_samples(std::move(data), options.train_limit, seed_for(options, kTrainLimit));
@@ -57,8 +57,8 @@ int64_t parse_count(const std::string& text) {
   int64_t count = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, count);
-  require(error == std::errc() && stop == end && 1 <= count && count <= kMostDigits,
-          "data digits:N: expected 1 to ", kMostDigits, " digits, got '", text, "'");
+  require(error == std::errc() && stop == end && 1 <= count && count <= kMaxDigits,
+          "data digits:N: expected 1 to ", kMaxDigits, " digits, got '", text, "'");
   return count;
 }
 
@@ -75,7 +75,7 @@ Split draw_digits(const DataOptions& options, const std::string& where) {
 
 Split read_split(const DataOptions& options, const std::string& directory) {
   require(!directory.empty(), "data ", options.data,
-          ": expected a directory behind the kind, as in ",
+          ": expected a directory after the kind, as in ",
           options.data.substr(0, options.data.find(':')), ":DIR");
   Split split{limit_train(read_idx(directory, IdxPart::train), options),
               limit_eval(read_idx(directory, IdxPart::t10k), options)};
@@ -119,15 +119,14 @@ DataSource place_on_canvas(const DataOptions& options, Split all) {
   };
   DataSource source;
   const bool fresh = options.fresh && options.train_on == Placement::moved;
-  source.train = place(split.train, fresh ? Placement::fresh : options.train_on, kTrainPlaces);
+  source.train = place(split.train, fresh ? Placement::fresh : options.train_on, kTrainPlacements);
   if (split.held_out)
     source.evaluation.push_back(
-        {kHeldOut, place(*split.held_out, options.train_on, kHeldOutPlaces)});
+        {kHeldOut, place(*split.held_out, options.train_on, kHeldOutPlacements)});
   for (const Placement placement : has_margin ? options.eval_on : std::vector{Placement::still}) {
-    require(placement != Placement::fresh,
-            "evaluation needs places that stay: expected static or dynamic, got fresh");
+    require(placement != Placement::fresh, "eval_on: expected static or dynamic, got fresh");
     source.evaluation.push_back(
-        {name_of(kPlacements, placement), place(split.eval, placement, kEvalPlaces)});
+        {name_of(kPlacements, placement), place(split.eval, placement, kEvalPlacements)});
   }
   require(!source.evaluation.empty(),
           "eval-on: expected static or dynamic, or samples of --hold-out, got neither");
@@ -136,20 +135,20 @@ DataSource place_on_canvas(const DataOptions& options, Split all) {
   return source;
 }
 
-// An empty directory stands for the built-in text.
+// An empty directory means the built-in text.
 std::shared_ptr<const TokenDataset> open_tokens(const DataOptions& options,
                                                 const std::string& directory, TokenSplit split) {
-  const TokenWindows windows{options.length, seed_for(options, kTrainPlaces),
+  const TokenWindows windows{options.length, seed_for(options, kTrainPlacements),
                              split == TokenSplit::train};
   if (directory.empty()) return TokenDataset::built_in(split, windows);
   return std::make_shared<TokenDataset>(directory, split, windows);
 }
 
 DataSource open_text(const DataOptions& options, const std::string& directory) {
-  require(options.hold_out == 0,
-          "hold-out is for images, text has a validation part; expected 0, got ", options.hold_out);
+  require(options.hold_out == 0, "hold-out: expected 0 for text, which has a validation set, got ",
+          options.hold_out);
   require(options.length > 0, "data ", options.data,
-          ": expected a gpt model, whose length it needs");
+          ": expected a gpt model, whose length is the window length");
   const auto train = open_tokens(options, directory, TokenSplit::train);
   DataSource source;
   source.train = limit_train(train, options);
@@ -176,7 +175,7 @@ DataSource open_folders(const DataOptions& options, const std::string& directory
   require(!directory.empty(), "data ", options.data, ": expected a directory, as in images:DIR");
   ImageFolderOptions folder;
   folder.image_size = options.image_size;
-  folder.seed = seed_for(options, kTrainPlaces);
+  folder.seed = seed_for(options, kTrainPlacements);
   folder.augment = options.augment;
   folder.report_broken = options.report;
   folder.max_broken_share = options.max_broken;
@@ -214,7 +213,7 @@ DataSource open_data(const DataOptions& options) {
       require(!where.empty(), "data ", options.data, ": expected a directory, as in tokens:DIR");
       return open_text(options, where);
     case DataKind::text:
-      require(where.empty(), "data text: expected nothing behind it, got '", where, "'");
+      require(where.empty(), "data text: expected no directory, got '", where, "'");
       return open_text(options, "");
   }
   throw std::logic_error("open_data: a kind without a case");
