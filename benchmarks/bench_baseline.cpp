@@ -1,6 +1,6 @@
-// Our layer beside Translution as a careful user of PyTorch would write it: forward and backward of
-// the same shapes with the same weights, in one run, so that the speed-up is the ratio of two
-// lines. Items are samples; peak_mib is the memory of one pass with its gradients, above weights.
+// Compares our layer with Translution as a careful PyTorch user would write it: forward and
+// backward with the same shapes and weights in one process, so the speed-up is the ratio of two
+// lines. Items are samples; peak_mib is the memory of one pass with its gradients, without weights.
 
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
@@ -15,7 +15,7 @@
 namespace translution {
 namespace {
 
-// Slots of all pairs, row by row: [N*N].
+// Slots of all pairs, row-major: [N*N].
 torch::Tensor slots_of(const OffsetTable& table,
                        int64_t (OffsetTable::*slot)(int64_t, int64_t) const) {
   auto slots = torch::empty({kTokens * kTokens}, torch::kLong);
@@ -24,7 +24,7 @@ torch::Tensor slots_of(const OffsetTable& table,
   return slots;
 }
 
-// Gathers a matrix for every pair, then takes one batched product per role and query token.
+// Gathers a matrix for every pair, then computes one batched product per role and query token.
 class Baseline {
  public:
   explicit Baseline(const Attention& layer)
@@ -45,8 +45,8 @@ class Baseline {
   }
 
  private:
-  // One [N,C,C'] per query token. Taken apart by unbind, whose gradient is one stack; indexing
-  // would add a whole [N,N,C,C'] of mostly zeros for each.
+  // One [N,C,C'] per query token. Uses unbind, whose gradient is one stack; indexing would add a
+  // complete [N,N,C,C'] of mostly zeros for each token.
   std::vector<torch::Tensor> gather(const char* role, const torch::Tensor& slots) {
     return layer_->named_parameters()[role]
         .index_select(0, slots)
@@ -68,7 +68,7 @@ class Baseline {
   torch::Tensor slots_, key_slots_;
 };
 
-// Self-attention as it is usually written: one product for q, k and v, and plain LibTorch calls.
+// The usual self-attention in plain LibTorch calls, with one product for q, k and v.
 class PlainAttention {
  public:
   explicit PlainAttention(const Attention& layer) : layer_(layer) {}
@@ -133,7 +133,7 @@ void forward_backward(benchmark::State& state, Attention layer) {
     drop_gradients(layer, x);
     model.forward(x).backward(d_out);
   };
-  pass();  // the first one meets cold memory
+  pass();  // warm-up
   for (auto _ : state) pass();
   state.SetItemsProcessed(state.iterations() * state.range(0));
   drop_gradients(layer, x);
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   torch::manual_seed(0);
   auto layer = make_layer(Method::translution), plain = make_layer(Method::self_attention);
   if (!same_results<Baseline>(layer) || !same_results<PlainAttention>(plain)) {
-    std::fputs("bench_baseline: our layer and the baseline differ\n", stderr);
+    std::fputs("bench_baseline: expected equal results of our layer and the baseline\n", stderr);
     return 1;
   }
   add<Ours>("translution", layer, 4, 32);

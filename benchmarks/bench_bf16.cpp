@@ -1,9 +1,10 @@
-// Products of bfloat16 beside SGEMM on one thread: the best of many short bursts that take turns,
-// so that the ratio of two columns holds on a machine that others use, too.
+// Compares products of bfloat16 with SGEMM on one thread. Reports the best of many short,
+// interleaved bursts, so that ratios of columns are reliable even on a shared machine.
 //
 //   bench_bf16 [products|gradients|scores|content|few|rows] [--quick]
 //
-// One table, or all. --quick checks that they can be made, and measures little.
+// Prints one table, or all by default. --quick checks that every table works, with few
+// measurements.
 
 #include <omp.h>
 
@@ -32,7 +33,7 @@ constexpr double kBurstSeconds = 0.002;
 
 struct Settings {
   int bursts = 20;
-  int64_t many_bytes = int64_t{64} << 20;  // of packed matrices: more than the caches hold
+  int64_t many_bytes = int64_t{64} << 20;  // of packed matrices: exceeds the caches
   std::vector<int64_t> widths = {192, 384, 768};
   std::vector<int64_t> rows = {4, 16, 64, 128, 448, 1792};
   std::vector<int64_t> rows_of_scores = {64, 448, 1792};
@@ -44,7 +45,7 @@ double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What is timed; gets the number of the call.
+// A timed function; its argument is the number of the call.
 using Work = std::function<void(int64_t)>;
 
 double burst(const Work& work, int64_t& call) {
@@ -55,7 +56,7 @@ double burst(const Work& work, int64_t& call) {
   return (now - begin) / static_cast<double>(count);
 }
 
-// The least time of a call of each.
+// The shortest time per call of each function.
 std::vector<double> best_seconds(const std::vector<Work>& works) {
   std::vector<double> best(works.size(), INFINITY);
   int64_t call = 0;
@@ -101,8 +102,8 @@ class PackedMatrices {
 
 int64_t matrices(int64_t C, bool many) { return many ? settings.many_bytes / (2 * C * C) : 1; }
 
-// One level for each way to multiply: below avx512_bf16 all sets do the same.
-std::vector<Isa> levels() {
+// One instruction set per implementation: all sets below avx512_bf16 use the same one.
+std::vector<Isa> measured_isas() {
   const auto isas = available_isas();
   std::vector<Isa> result = {std::min(isas.back(), Isa::avx512)};
   for (const Isa isa : isas)
@@ -112,19 +113,19 @@ std::vector<Isa> levels() {
 
 std::vector<std::unique_ptr<Bf16Products>> passes() {
   std::vector<std::unique_ptr<Bf16Products>> result;
-  for (const Isa isa : levels()) result.push_back(std::make_unique<Bf16Products>(isa));
+  for (const Isa isa : measured_isas()) result.push_back(std::make_unique<Bf16Products>(isa));
   return result;
 }
 
 void require_close(const std::vector<float>& got, const std::vector<float>& expected) {
   for (size_t i = 0; i < got.size(); ++i)
     require(std::abs(got[i] - expected[i]) <= 1e-3f * (1 + std::abs(expected[i])),
-            "bench_bf16: a product differs from SGEMM");
+            "bench_bf16: expected the product of SGEMM, got another");
 }
 
-void print_head(const char* title) {
+void print_header(const char* title) {
   std::printf("\n%s, GFLOP/s\n  K=N   rows   matrix    SGEMM", title);
-  for (const Isa isa : levels())
+  for (const Isa isa : measured_isas())
     std::printf("%13s", isa < Isa::avx512_bf16 ? "plain" : name_of(kIsas, isa));
   std::printf("   best/SGEMM\n");
 }
@@ -132,13 +133,13 @@ void print_head(const char* title) {
 void print_line(int64_t C, int64_t rows, bool many, const std::vector<double>& times) {
   const double flops = 2e-9 * static_cast<double>(rows * C * C);
   std::printf("%5d%7d%9s%9.0f", static_cast<int>(C), static_cast<int>(rows),
-              many ? "another" : "same", flops / times[0]);
+              many ? "varying" : "same", flops / times[0]);
   for (size_t i = 1; i < times.size(); ++i) std::printf("%13.0f", flops / times[i]);
   std::printf("%13.2f\n", times[0] / *std::min_element(times.begin() + 1, times.end()));
   std::fflush(stdout);
 }
 
-// Y = X W, with another W for each call or the same.
+// Y = X W, with a different W for each call or the same one.
 void time_products(int64_t C, int64_t rows, bool many) {
   const int64_t count = matrices(C, many);
   const auto x = numbers(rows * C), w = numbers(C * C * count);
@@ -159,7 +160,7 @@ void time_products(int64_t C, int64_t rows, bool many) {
   print_line(C, rows, many, best_seconds(works));
 }
 
-// dW += X^T dY, with another dW for each call or the same.
+// dW += X^T dY, with a different dW for each call or the same one.
 void time_gradients(int64_t C, int64_t rows, bool many) {
   const int64_t count = matrices(C, many);
   const auto x = numbers(rows * C), dy = numbers(rows * C);
@@ -186,16 +187,15 @@ void time_gradients(int64_t C, int64_t rows, bool many) {
   print_line(C, rows, many, best_seconds(works));
 }
 
-void table(const char* title, void (*time)(int64_t, int64_t, bool)) {
-  print_head(title);
+void print_table(const char* title, void (*time)(int64_t, int64_t, bool)) {
+  print_header(title);
   for (const int64_t C : settings.widths)
     for (const int64_t rows : settings.rows)
       for (const bool many : {false, true}) time(C, rows, many);
 }
 
-// The scores of a chunk and the encodings that are kept: q and k, their dot products by head, and
-// both rounded. In blocks of rows, or of one head, so that what is made is read while it is in the
-// cache.
+// The scores of a chunk and its saved encodings: q and k, rounded, and their dot products by head.
+// Computed in blocks of rows, so that encodings are read while they are in the cache.
 class Scores {
  public:
   static constexpr int64_t C = 192, H = 3;
@@ -248,16 +248,16 @@ void time_scores(int64_t rows) {
   std::fflush(stdout);
 }
 
-void table_of_scores() {
+void print_scores() {
   std::printf(
-      "\nq = X Wq, k = X Wk, rounded, and their dot products, so many rows at a time, %s, GFLOP/s\n"
+      "\nq = X Wq, k = X Wk, rounded, and their dot products, by rows at a time, %s, GFLOP/s\n"
       "  rows products       16       32       64      256      all\n",
       name_of(kIsas, chosen_isa()));
   for (const int64_t rows : settings.rows_of_scores) time_scores(rows);
 }
 
-// Few rows times a matrix that is not packed, another for each call: from where it lies, or packed
-// 64 columns at a time. For float32 the libraries; GB/s of weights.
+// Few rows times an unpacked matrix, a different one for each call: read directly, or packed 64
+// columns at a time. float32 uses the libraries. Reports GB/s of weights.
 void time_few(int64_t C, int64_t rows, bool transposed) {
   const int64_t count = matrices(C, true);
   const auto x = numbers(rows * C), w = numbers(C * C * count);
@@ -300,10 +300,10 @@ void time_few(int64_t C, int64_t rows, bool transposed) {
   std::fflush(stdout);
 }
 
-void table_of_few_rows() {
+void print_few_rows() {
   std::printf(
-      "\nFew rows times another matrix, %s, GB/s\n  K=N   rows     matrix    float32     packed   "
-      "as it is    strips   times\n",
+      "\nFew rows times a different matrix per call, %s, GB/s\n"
+      "  K=N   rows     matrix    float32     packed     direct     strips      times\n",
       name_of(kIsas, chosen_isa()));
   for (const int64_t C : settings.widths)
     for (const bool transposed : {false, true})
@@ -348,7 +348,7 @@ void time_content(int64_t tokens) {
   std::fflush(stdout);
 }
 
-void table_of_content() {
+void print_content() {
   std::printf(
       "\nPlain attention, heads of 64 channels, %s, GFLOP/s\ntokens  pass              float32     "
       "bf16    times\n",
@@ -356,13 +356,13 @@ void table_of_content() {
   for (const int64_t tokens : {50, 160, 197}) time_content(tokens);
 }
 
-void table_of_rows() {
+void print_rows() {
   constexpr int64_t C = 192, H = 3, rows = 448;
   const auto x = numbers(rows * C), weight = numbers(rows * H);
   const auto x16 = rounded(x);
   std::vector<Bf16> out(x.size());
   std::vector<float> wide(x.size()), dots(weight.size());
-  std::printf("\nRows in bfloat16, %d of %d, numbers in a nanosecond\n%13s", int{rows}, int{C}, "");
+  std::printf("\nRows in bfloat16, %d of %d, elements per nanosecond\n%13s", int{rows}, int{C}, "");
   for (const char* name :
        {"round", "widen", "pack", "bf16", "transposed", "bf16", "X^T", "dots", "scale", "add"})
     std::printf("%8s", name);
@@ -396,12 +396,12 @@ void run(std::vector<std::string> arguments) {
   }
   const std::string what = arguments.empty() ? "" : arguments[0];
   const bool all = what.empty();
-  if (all || what == "products") table("Y = X W", time_products);
-  if (all || what == "gradients") table("dW += X^T dY", time_gradients);
-  if (all || what == "scores") table_of_scores();
-  if (all || what == "few") table_of_few_rows();
-  if (all || what == "content") table_of_content();
-  if (all || what == "rows") table_of_rows();
+  if (all || what == "products") print_table("Y = X W", time_products);
+  if (all || what == "gradients") print_table("dW += X^T dY", time_gradients);
+  if (all || what == "scores") print_scores();
+  if (all || what == "few") print_few_rows();
+  if (all || what == "content") print_content();
+  if (all || what == "rows") print_rows();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The products of which a layer is made, on one thread: wide ones, those of alpha-Translution's
-// narrow relative part with the channels last, and the same with the samples last.
+// The matrix products of a layer, on one thread: wide products, those of alpha-Translution's narrow
+// relative part with channels innermost, and the same with samples innermost.
 
 #include <benchmark/benchmark.h>
 #include <omp.h>
@@ -12,7 +12,7 @@ namespace translution::kernels {
 namespace {
 
 constexpr int64_t kWide = 192, kNarrow = 24;
-constexpr int64_t kTokens = 50;  // that a slot's matrix meets one after the other
+constexpr int64_t kTokens = 50;  // multiplied by a slot's matrix
 
 std::vector<float> numbers(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
@@ -25,7 +25,7 @@ void count_flops(benchmark::State& state, int64_t flops) {
       1e-9 * static_cast<double>(flops * state.iterations()), benchmark::Counter::kIsRate);
 }
 
-// All tokens of all samples by one matrix.
+// All tokens of all samples times one matrix.
 void tokens_by_matrix(benchmark::State& state) {
   const int64_t C = state.range(0), rows = kTokens * state.range(1);
   const auto x = numbers(rows * C), table = numbers(C * C);
@@ -35,7 +35,7 @@ void tokens_by_matrix(benchmark::State& state) {
   count_flops(state, 2 * rows * C * C);
 }
 
-// The same where a token is [channels, samples].
+// The same with tokens as [channels, samples].
 void matrix_by_token(benchmark::State& state) {
   const int64_t C = kNarrow, B = state.range(0);
   const auto x = numbers(kTokens * C * B), table = numbers(C * C);

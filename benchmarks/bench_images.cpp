@@ -1,6 +1,6 @@
-// Images per second of the image-folder data set on two threads, beside bare libjpeg-turbo, which
-// decodes the same files at full size from memory. In turns, several rounds; the best of each is
-// printed, since whatever else the machine does only slows down.
+// Images per second of the image-folder dataset on two threads, compared with bare libjpeg-turbo,
+// which decodes the same files at full size from memory. Interleaves several rounds and prints the
+// best of each, since other load can only slow them down.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include <opencv2/imgproc.hpp>
 #include <thread>
 
-// After <cstdio>, which it needs.
+// Must follow <cstdio>.
 #include <jpeglib.h>
 
 #include "translution/core/error.h"
@@ -37,15 +37,15 @@ constexpr int kRows = 375, kCols = 500, kQuality = 96;
 struct TemporaryFolder {
   TemporaryFolder() {
     std::string name = (fs::temp_directory_path() / "bench_images_XXXXXX").string();
-    ensure(mkdtemp(name.data()) != nullptr, name, ": cannot be made");
+    ensure(mkdtemp(name.data()) != nullptr, name, ": cannot create the directory");
     path = name;
   }
   ~TemporaryFolder() { fs::remove_all(path); }
   fs::path path;
 };
 
-// Soft shapes with some grain: about 110 KB, which is the mean of ImageNet's photographs.
-cv::Mat make_picture(int number) {
+// Blurred noise with fine grain: about 110 KB as JPEG, the mean size of an ImageNet photograph.
+cv::Mat make_image(int number) {
   cv::RNG random(number + 1);
   const int rows = kRows + number % 7, cols = kCols - number % 5;
   cv::Mat shapes(rows, cols, CV_8UC3), grain(rows, cols, CV_8UC3);
@@ -56,25 +56,25 @@ cv::Mat make_picture(int number) {
   return shapes + grain;
 }
 
-std::string to_jpeg(const cv::Mat& picture) {
+std::string to_jpeg(const cv::Mat& image) {
   std::vector<unsigned char> bytes;
-  ensure(cv::imencode(".jpg", picture, bytes, {cv::IMWRITE_JPEG_QUALITY, kQuality}),
-         "a picture cannot be written");
+  ensure(cv::imencode(".jpg", image, bytes, {cv::IMWRITE_JPEG_QUALITY, kQuality}),
+         "cannot encode an image");
   return {bytes.begin(), bytes.end()};
 }
 
 std::vector<std::string> write_folder(const fs::path& folder) {
   std::vector<std::string> files;
   for (int i = 0; i < kImages; ++i) {
-    const fs::path of_class = folder / fmt::format("class{}", i % 4);
-    fs::create_directories(of_class);
-    files.push_back(to_jpeg(make_picture(i)));
-    std::ofstream(of_class / fmt::format("{:04}.jpg", i), std::ios::binary) << files.back();
+    const fs::path class_folder = folder / fmt::format("class{}", i % 4);
+    fs::create_directories(class_folder);
+    files.push_back(to_jpeg(make_image(i)));
+    std::ofstream(class_folder / fmt::format("{:04}.jpg", i), std::ios::binary) << files.back();
   }
   return files;
 }
 
-// Images per second when `work(first)` handles kBatch images, on all threads.
+// Images per second on all threads; `work(first)` processes kBatch images.
 double measure(const std::function<void(int first)>& work) {
   std::atomic<int> next{0};
   const auto start = std::chrono::steady_clock::now();
@@ -118,7 +118,8 @@ void load(const ImageFolderDataset& set, int first) {
   BatchPlan plan{0, first / kBatch, {}};
   for (int i = first; i < first + kBatch; ++i) plan.samples.push_back(i);
   const Batch batch = set.load(plan);
-  ensure(batch.input.size(0) == kBatch, "a batch of another size came");
+  ensure(batch.input.size(0) == kBatch, "expected a batch of ", kBatch, ", got ",
+         batch.input.size(0));
 }
 
 void run() {
@@ -138,7 +139,7 @@ void run() {
     train = std::max(train, measure([&](int first) { load(training, first); }));
   }
   ensure(evaluation.broken().lines().empty() && training.broken().lines().empty(),
-         "an image could not be read");
+         "expected no broken images");
   fmt::print("{} JPEGs of about {}x{}, {:.0f} KB each, {} threads\n", kImages, kCols, kRows,
              bytes / 1e3 / kImages, kThreads);
   fmt::print("bare libjpeg-turbo  {:6.0f} images/s\n", bare);

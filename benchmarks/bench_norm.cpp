@@ -1,4 +1,5 @@
-// The norm beside LibTorch's, on the shapes of vit-a/12 at batch 64 and gpt-a-160 at batch 8.
+// Our layer norm compared with LibTorch's, on the shapes of vit-a/12 at batch 64 and gpt-a-160 at
+// batch 8.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

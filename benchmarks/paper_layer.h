@@ -4,7 +4,7 @@
 
 namespace translution {
 
-/// The layer of the benchmarks: 7x7 patches and a class token, 192 channels, 3 heads of 64.
+/// The layer in the benchmarks: 7x7 patches and a class token, 192 channels, 3 heads of 64.
 constexpr int64_t kDim = 192, kHeads = 3, kDimHead = 64, kSide = 7, kTokens = kSide * kSide + 1;
 
 inline Attention make_layer(Method method) {

@@ -7,7 +7,7 @@
 namespace translution {
 namespace {
 
-// What a Xeon with AMX says: eight tiles of 16 rows of 64 bytes.
+// The tile info of a Xeon with AMX: eight tiles of 16 rows of 64 bytes.
 TileInfo sapphire_rapids() {
   TileInfo info;
   info.features = 1u << 22 | 1u << 24 | 1u << 25;
@@ -31,7 +31,7 @@ TEST(AmxSupport, FollowsFromCpuid) {
   EXPECT_EQ(amx_support(firecracker()), Amx::hidden);
 }
 
-TEST(AmxSupport, NeedsEveryNumberOfThePalette) {
+TEST(AmxSupport, NeedsEveryFieldOfThePalette) {
   for (uint32_t TileInfo::*number : {&TileInfo::palettes, &TileInfo::tiles, &TileInfo::rows}) {
     TileInfo info = sapphire_rapids();
     info.*number = 0;
@@ -58,8 +58,8 @@ TEST(AmxSupport, IsAbsentWithoutFeatures) {
   EXPECT_EQ(amx_support(info), Amx::absent);
 }
 
-// /proc/cpuinfo, or nothing.
-std::string flags_of_the_kernel() {
+// The contents of /proc/cpuinfo, or an empty string.
+std::string kernel_cpu_flags() {
   std::FILE* const file = std::fopen("/proc/cpuinfo", "r");
   if (file == nullptr) return "";
   std::string text(1 << 16, '\0');
@@ -74,14 +74,14 @@ bool has_word(const std::string& text, const std::string& word) {
 }
 
 TEST(AmxSupport, AgreesWithTheKernelAboutThisProcessor) {
-  const std::string text = flags_of_the_kernel();
+  const std::string text = kernel_cpu_flags();
   if (text.empty()) GTEST_SKIP() << "no /proc/cpuinfo";
   const Amx amx = amx_support(read_tile_info());
   EXPECT_EQ(amx == Amx::usable || amx == Amx::hidden, has_word(text, "amx_tile"));
 }
 
-// A processor with everything, in a process that may use tiles.
-CpuInfo whole() {
+// A processor with all features, in a process that may use tiles.
+CpuInfo full_cpu() {
   CpuInfo info;
   info.avx2 = info.avx512 = true;
   info.more_features = 1u << 5;
@@ -92,45 +92,45 @@ CpuInfo whole() {
 
 Isa best(const CpuInfo& info) { return supported_isas(info).back(); }
 
-TEST(SupportedIsas, AreAllOnAWholeProcessor) {
+TEST(SupportedIsas, AreAllOnAProcessorWithAllFeatures) {
   const std::vector<Isa> all{Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
-  EXPECT_EQ(supported_isas(whole()), all);
+  EXPECT_EQ(supported_isas(full_cpu()), all);
   EXPECT_EQ(supported_isas({}), std::vector<Isa>{Isa::scalar});
 }
 
-TEST(SupportedIsas, EndBeforeWhatIsMissing) {
-  CpuInfo info = whole();
+TEST(SupportedIsas, EndBeforeTheFirstMissingSet) {
+  CpuInfo info = full_cpu();
   info.avx2 = false;
   EXPECT_EQ(best(info), Isa::scalar);
-  info = whole(), info.avx512 = false;
+  info = full_cpu(), info.avx512 = false;
   EXPECT_EQ(best(info), Isa::avx2);
-  info = whole(), info.more_features = ~(1u << 5);
+  info = full_cpu(), info.more_features = ~(1u << 5);
   EXPECT_EQ(best(info), Isa::avx512);
-  info = whole(), info.tiles_granted = false;
+  info = full_cpu(), info.tiles_granted = false;
   EXPECT_EQ(best(info), Isa::avx512_bf16);
 }
 
-TEST(SupportedIsas, NeedTilesOfBfloat16ThatTheSystemKeeps) {
+TEST(SupportedIsas, NeedBfloat16TilesThatTheSystemEnables) {
   for (const uint32_t features : {0u, 1u << 22, 1u << 24, 1u << 24 | 1u << 25}) {
-    CpuInfo info = whole();
+    CpuInfo info = full_cpu();
     info.tiles.features = features;
     EXPECT_EQ(best(info), Isa::avx512_bf16);
   }
   for (const uint64_t enabled : {0xe7u, 0x200e7u, 0x400e7u}) {
-    CpuInfo info = whole();
+    CpuInfo info = full_cpu();
     info.tiles.enabled = enabled;
     EXPECT_EQ(best(info), Isa::avx512_bf16);
   }
 }
 
-TEST(SupportedIsas, NeedNoLeafThatDescribesTiles) {
-  CpuInfo info = whole();
+TEST(SupportedIsas, IncludeAmxIfLeaf0x1DIsHidden) {
+  CpuInfo info = full_cpu();
   info.tiles = firecracker();
   EXPECT_EQ(best(info), Isa::amx);
 }
 
 TEST(SupportedIsas, AgreeWithTheKernelAboutThisProcessor) {
-  const std::string text = flags_of_the_kernel();
+  const std::string text = kernel_cpu_flags();
   if (text.empty()) GTEST_SKIP() << "no /proc/cpuinfo";
   EXPECT_EQ(available_isas().back() >= Isa::avx512_bf16, has_word(text, "avx512_bf16"));
   EXPECT_TRUE(available_isas().back() < Isa::amx || has_word(text, "amx_bf16"));

@@ -11,18 +11,18 @@ using namespace detail;
 
 namespace {
 
-TEST(NearName, TakesTheFewestEdits) {
+TEST(NearName, HasTheFewestEdits) {
   const std::vector<std::string> known{"rotary", "translution", "alpha_translution"};
   EXPECT_EQ(near_name("rotery", known), "rotary");
   EXPECT_EQ(near_name("transluton", known), "translution");
   EXPECT_EQ(near_name("alpha-translution", known), "alpha_translution");
 }
 
-TEST(NearName, IsTheFirstOfTwoThatAreEquallyNear) {
+TEST(NearName, IsTheFirstOfTwoEquallyCloseNames) {
   EXPECT_EQ(near_name("bat", {"cat", "hat"}), "cat");
 }
 
-TEST(NearName, IsSpelledAlikeBeginsAlikeOrSharesItsWords) {
+TEST(NearName, MatchesBySpellingPrefixOrWords) {
   const std::vector<std::string> known{"--lr",      "--batch", "--image-size",
                                        "--workers", "--seeds", "--schedule"};
   EXPECT_EQ(near_name("--bacth", known), "--batch");
@@ -33,14 +33,14 @@ TEST(NearName, IsSpelledAlikeBeginsAlikeOrSharesItsWords) {
   EXPECT_EQ(near_name("--Seed", known), "--seeds");
 }
 
-TEST(NearName, IsNothingWhereNoneIsNear) {
+TEST(NearName, IsEmptyIfNoNameIsClose) {
   const std::vector<std::string> known{"--lr", "--to", "--help", "--out"};
   for (const char* name : {"--foo", "--length", "--x", "--", ""})
     EXPECT_EQ(near_name(name, known), std::nullopt) << name;
   EXPECT_EQ(near_name("b", {"a", "c"}), std::nullopt);
 }
 
-TEST(NameHint, ListsAFewNamesWhereNoneIsNear) {
+TEST(NameHint, ListsTheNamesIfNoneIsClose) {
   EXPECT_EQ(name_hint("cosin", {"cosine", "constant"}), "; did you mean 'cosine'?");
   EXPECT_EQ(name_hint("step", {"cosine", "constant"}), "; expected one of cosine, constant");
   EXPECT_EQ(name_hint("step", {}), "");
@@ -59,7 +59,7 @@ void expect_round_trip(const Named<Value> (&table)[count]) {
   EXPECT_THAT(std::set<std::string>(names.begin(), names.end()), testing::SizeIs(count));
 }
 
-TEST(Names, EveryEnumerationIsReadBackFromItsNames) {
+TEST(Names, EveryEnumerationRoundTripsThroughItsNames) {
   expect_round_trip(kMethods);
   expect_round_trip(kEncodings);
   expect_round_trip(kSharings);
@@ -70,7 +70,7 @@ TEST(Names, AValueWithoutANameIsAQuestionMark) {
   EXPECT_STREQ(name_of(kSharings, Sharing::window), "?");
 }
 
-TEST(Times, WritesSizesAsAProduct) {
+TEST(Times, JoinsSizesWithX) {
   EXPECT_EQ(times(std::vector<int64_t>{4, 7, 7}), "4x7x7");
   EXPECT_EQ(times(std::vector<int64_t>{160}), "160");
   EXPECT_EQ(times(std::vector<int64_t>{}), "");

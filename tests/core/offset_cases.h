@@ -12,14 +12,14 @@
 
 namespace translution {
 
-/// "3x4 cls causal relative direction 1": how a case is told when a test fails.
+/// Describes a case in a failure message: "3x4 cls causal relative direction 1".
 inline std::string describe(const OffsetOptions& o) {
   const char* sharing = o.sharing == Sharing::window ? "window" : name_of(kSharings, o.sharing);
   return detail::join(detail::times(o.grid), o.cls ? " cls" : "", o.causal ? " causal" : "", " ",
                       name_of(kEncodings, o.encoding), " ", sharing, " ", o.radius);
 }
 
-/// Grids of one to four dimensions with every choice that a table has.
+/// Grids of one to four dimensions with every combination of options.
 inline std::vector<OffsetOptions> offset_cases() {
   std::vector<OffsetOptions> cases;
   const std::vector<std::vector<int64_t>> grids = {
@@ -40,7 +40,7 @@ inline std::vector<OffsetOptions> offset_cases() {
   return cases;
 }
 
-/// (i, j, slot, key slot) of every pair, once for each time it stands in the spans.
+/// (i, j, slot, key slot) of every pair, once for each occurrence in the spans.
 using PairList = std::multiset<std::tuple<int64_t, int64_t, int64_t, int64_t>>;
 
 inline PairList list_pairs(const std::vector<PairSpan>& spans) {
@@ -51,7 +51,7 @@ inline PairList list_pairs(const std::vector<PairSpan>& spans) {
   return pairs;
 }
 
-/// The pairs whose tokens both lie below `num_tokens`, read pair by pair.
+/// The pairs whose tokens are both below `num_tokens`, read pair by pair.
 inline PairList list_pairs(const OffsetTable& table, int64_t num_tokens) {
   PairList pairs;
   for (int64_t i = 0; i < num_tokens; ++i)

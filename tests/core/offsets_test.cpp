@@ -16,7 +16,7 @@ using Coordinates = std::vector<int64_t>;
 using testing::ElementsAre;
 using testing::Optional;
 
-// --- the documented rules once more, pair by pair and without regard to speed
+// --- an independent implementation of the documented rules, pair by pair
 
 Coordinates position_of(int64_t token, const std::vector<int64_t>& grid) {
   Coordinates position(grid.size());
@@ -25,12 +25,12 @@ Coordinates position_of(int64_t token, const std::vector<int64_t>& grid) {
   return position;
 }
 
-// Width r+1 for the first bucket beyond r, then twice as wide each time.
+// The first bucket beyond r has width r+1; each further one is twice as wide.
 int64_t doubling_bucket(int64_t distance, int64_t radius) {
   return radius + 1 + std::ilogb(static_cast<double>(distance / (radius + 1)));
 }
 
-// What the offset of two grid tokens shares its slot with; nothing where the pair is left out.
+// The bucket of the offset of two grid tokens; nothing if the pair is omitted.
 std::optional<Coordinates> expected_bucket(const Coordinates& a, const Coordinates& b,
                                            const OffsetOptions& o) {
   Coordinates delta, bucket;
@@ -131,7 +131,7 @@ TEST(OffsetTable, GivesEveryPairTheDocumentedSlotAndKeySlot) {
   }
 }
 
-TEST(OffsetTable, IsCountedWithoutBeingBuilt) {
+TEST(OffsetTable, CountsAgreeWithTheBuiltTable) {
   for (const auto& options : offset_cases()) {
     const OffsetTable table(options);
     const auto e = expect(options);
@@ -145,7 +145,7 @@ TEST(OffsetTable, IsCountedWithoutBeingBuilt) {
   }
 }
 
-TEST(OffsetTable, CountsGridsWhosePairsWouldFillMemory) {
+TEST(OffsetTable, CountsGridsWhosePairsDoNotFitIntoMemory) {
   const OffsetOptions options{{255, 255}, /*cls=*/true};
   EXPECT_EQ(count_tokens(options), 65026);
   EXPECT_EQ(count_slots(options), 509 * 509 + 3);
@@ -191,7 +191,7 @@ TEST(OffsetTable, WritesSlotsAsOffsets) {
   EXPECT_EQ(OffsetTable::from_relation({0}, 1, 2).slot_name(1), "slot 1");
 }
 
-TEST(OffsetTable, DirectionSharingKeepsTheNeighbourhoodAndOneSlotPerDirection) {
+TEST(OffsetTable, DirectionSharingHasTheNeighbourhoodAndOneSlotPerDirection) {
   const OffsetTable table({{9, 9}, false, false, Encoding::relative, Sharing::direction, 1});
   EXPECT_EQ(table.num_slots(), 9 + 8);
   EXPECT_THAT(table.offset(table.slot(0, 80)), Optional(ElementsAre(-2, -2)));
@@ -208,7 +208,7 @@ TEST(OffsetTable, LogarithmicBucketsDoubleInWidth) {
                                    5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6));
 }
 
-TEST(OffsetTable, ARelationReadsItsKeysAtTheReversePair) {
+TEST(OffsetTable, ARelationTakesKeySlotsFromTheReversePair) {
   // 0: itself, 1: child of, 2: parent of; slot 3 is not used.
   const auto table = OffsetTable::from_relation({0, 1, -1, 2, 0, 1, -1, 2, 0}, 3, 4);
   EXPECT_THAT(table.mirror(), ElementsAre(0, 2, 1, 3));
@@ -218,12 +218,12 @@ TEST(OffsetTable, ARelationReadsItsKeysAtTheReversePair) {
   EXPECT_TRUE(table.options().grid.empty());
 }
 
-TEST(OffsetTable, ARelationWithoutReversePairReadsItsOwnSlot) {
+TEST(OffsetTable, ARelationWithoutAReversePairUsesItsOwnSlot) {
   const auto table = OffsetTable::from_relation({0, 1, -1, 0}, 2, 2);
   EXPECT_THAT(table.mirror(), ElementsAre(0, 1));
 }
 
-TEST(OffsetTable, ARelationTakesTheMirrorItIsGiven) {
+TEST(OffsetTable, ARelationUsesTheGivenMirror) {
   const auto table = OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {1, 0});
   EXPECT_EQ(table.key_slot(0, 0), 1);
   EXPECT_EQ(table.key_slot(0, 1), 0);

@@ -22,7 +22,7 @@ std::string message_of(const PairsName& name) {
   return "accepted";
 }
 
-TEST(PairsText, SaysWhatAGridHas) {
+TEST(PairsText, DescribesAGrid) {
   EXPECT_EQ(pairs_text(OffsetOptions{{7, 7}, true}), "7x7 cls");
   EXPECT_EQ(pairs_text(OffsetOptions{{160}, false, true}), "160 causal");
   EXPECT_EQ(pairs_text(OffsetOptions{{4, 5, 6}, true, true, Encoding::absolute}),
@@ -31,34 +31,34 @@ TEST(PairsText, SaysWhatAGridHas) {
             "9 window=2");
 }
 
-// The text is all there is in a traced graph, so it must give the whole table back.
-TEST(PairsText, GivesBackEveryTable) {
+// A traced graph stores the text only, so the text must determine the complete table.
+TEST(PairsText, RoundTripsEveryTable) {
   for (const auto& options : offset_cases()) {
     const OffsetTable table(options);
-    const auto again = find_offsets(pairs_text(options));
-    ASSERT_EQ(again->num_slots(), table.num_slots()) << pairs_text(options);
-    EXPECT_EQ(again->spans(), table.spans()) << pairs_text(options);
-    EXPECT_EQ(pairs_text(*again), pairs_text(options));
+    const auto parsed = find_offsets(pairs_text(options));
+    ASSERT_EQ(parsed->num_slots(), table.num_slots()) << pairs_text(options);
+    EXPECT_EQ(parsed->spans(), table.spans()) << pairs_text(options);
+    EXPECT_EQ(pairs_text(*parsed), pairs_text(options));
   }
 }
 
-TEST(PairsText, GivesBackARelation) {
+TEST(PairsText, RoundTripsARelation) {
   const auto table = OffsetTable::from_relation({0, 1, 1, 2, 0, -1, 2, -1, 0}, 3, 4, {0, 2, 1, 3});
   const auto text = pairs_text(table);
   EXPECT_EQ(text, "relation mirror=0,2,1,3 slots=0,1*2,2,0,-1,2,-1,0");
-  const auto again = find_offsets(text);
-  EXPECT_EQ(again->spans(), table.spans());
-  EXPECT_EQ(again->mirror(), table.mirror());
+  const auto parsed = find_offsets(text);
+  EXPECT_EQ(parsed->spans(), table.spans());
+  EXPECT_EQ(parsed->mirror(), table.mirror());
   EXPECT_EQ(pairs_text(table, /*causal=*/true), text + " causal");
 }
 
-TEST(Pairs, OfOneNameAreOneObject) {
+TEST(Pairs, AreSharedByCallsWithTheSameName) {
   EXPECT_EQ(find_pairs({"6x6 cls"}), find_pairs({"6x6 cls"}));
   EXPECT_NE(find_pairs({"6x6 cls"}), find_pairs({"6x6"}));
   EXPECT_NE(find_pairs({"6x6 cls", {}, {0}}), find_pairs({"6x6 cls"}));
 }
 
-TEST(Pairs, KnowTheSlotOfEveryPair) {
+TEST(Pairs, HaveTheSlotsOfTheOffsetTable) {
   for (const auto& options : offset_cases()) {
     const OffsetTable table(options);
     const auto pairs = find_pairs({pairs_text(options)});
@@ -85,7 +85,7 @@ TEST(Pairs, WithoutOffsetsFitAnyNumberOfTokens) {
   EXPECT_THAT(find_pairs({"causal", {}, {1, 0}, 3})->open(), ElementsAre(1, 1, 0, 1, 0, 0));
 }
 
-TEST(Pairs, OfACausalRelationLeaveOutLaterTokensButKeepTheirSlots) {
+TEST(Pairs, ACausalRelationMasksLaterTokensButStoresTheirSlots) {
   const auto table = OffsetTable::from_relation({0, 1, 1, 0}, 2, 2, {0, 1});
   const auto pairs = find_pairs({pairs_text(table, /*causal=*/true)});
   EXPECT_THAT(pairs->slots(), ElementsAre(0, 1, 1, 0));
@@ -94,7 +94,7 @@ TEST(Pairs, OfACausalRelationLeaveOutLaterTokensButKeepTheirSlots) {
   EXPECT_FALSE(pairs->all_open());
 }
 
-TEST(Pairs, OfAShorterTextAreThePairsOfItsTokens) {
+TEST(Pairs, WithFewerTokensAreThePairsOfTheFirstTokens) {
   for (const auto& options : offset_cases()) {
     if (options.grid.size() != 1) continue;
     const OffsetTable table(options);
@@ -109,26 +109,30 @@ TEST(Pairs, OfAShorterTextAreThePairsOfItsTokens) {
   }
 }
 
-TEST(Pairs, OfAShorterCausalTextHaveTheRunsOfAShorterTable) {
+TEST(Pairs, WithFewerCausalTokensHaveTheSpansOfASmallerTable) {
   EXPECT_EQ(find_pairs({"40 causal", {}, {}, 23})->spans(), find_pairs({"23 causal"})->spans());
 }
 
-// A token of the smaller grid is the token of the same place in the larger one.
-TEST(Pairs, OfASmallerGridReadTheSlotsOfTheLargerOne) {
+// A token of the smaller grid is the token at the same position in the larger one.
+TEST(Pairs, OnASmallerGridUseTheSlotsOfTheLargerOne) {
   const OffsetTable large({{7, 5}, /*cls=*/true});
   const auto pairs = find_pairs({"7x5 cls", {4, 3}, {}});
   ASSERT_EQ(pairs->tokens(), 1 + 4 * 3);
-  const auto place = [](int64_t t) { return t == 0 ? 0 : 1 + (t - 1) / 3 * 5 + (t - 1) % 3; };
+  const auto token_in_large = [](int64_t t) {
+    return t == 0 ? 0 : 1 + (t - 1) / 3 * 5 + (t - 1) % 3;
+  };
   PairList expected;
   for (int64_t i = 0; i < pairs->tokens(); ++i)
     for (int64_t j = 0; j < pairs->tokens(); ++j) {
-      EXPECT_EQ(pairs->slots()[i * pairs->tokens() + j], large.slot(place(i), place(j)));
-      expected.emplace(i, j, large.slot(place(i), place(j)), large.key_slot(place(i), place(j)));
+      EXPECT_EQ(pairs->slots()[i * pairs->tokens() + j],
+                large.slot(token_in_large(i), token_in_large(j)));
+      expected.emplace(i, j, large.slot(token_in_large(i), token_in_large(j)),
+                       large.key_slot(token_in_large(i), token_in_large(j)));
     }
   EXPECT_TRUE(list_pairs(pairs->spans()) == expected);
 }
 
-TEST(Pairs, OfSomeRowsHaveOneQueryForEach) {
+TEST(Pairs, WithSelectedRowsHaveOneQueryPerRow) {
   const auto pairs = find_pairs({"2x3 cls", {}, {4, 0, 4}});
   const OffsetTable table({{2, 3}, /*cls=*/true});
   ASSERT_EQ(pairs->queries(), 3);
@@ -139,7 +143,7 @@ TEST(Pairs, OfSomeRowsHaveOneQueryForEach) {
   }
 }
 
-TEST(Pairs, RefuseANameThatMakesNoSense) {
+TEST(Pairs, RejectInvalidNames) {
   for (const char* text :
        {"seven", "7x", "7x7 class", "7x7 window=", "7x7 window=a", "cls", "7 7", "causal 7",
         "relation", "relation slots=0 mirror=0", "relation mirror=0 slots=0*0",
@@ -163,7 +167,7 @@ TEST(Pairs, RefuseANameThatMakesNoSense) {
   EXPECT_THAT(message_of({"5", {}, {-1, 2}}), HasSubstr("query rows from 0 to 4, got -1 to 2"));
 }
 
-TEST(Pairs, MayBeAskedForByManyThreads) {
+TEST(Pairs, CanBeFoundFromManyThreads) {
   std::vector<std::shared_ptr<const Pairs>> found(8);
   std::vector<std::thread> threads;
   for (size_t t = 0; t < found.size(); ++t)
@@ -174,21 +178,21 @@ TEST(Pairs, MayBeAskedForByManyThreads) {
   for (const auto& pairs : found) EXPECT_EQ(pairs, found[0]);
 }
 
-TEST(Recent, ForgetsWhatWasNotAskedForTheLongest) {
+TEST(Recent, EvictsTheLeastRecentlyUsedValue) {
   Recent<int, int> squares(2);
-  int made = 0;
-  const auto ask = [&](int n) {
-    return *squares.get(n, [&] { return ++made, std::make_shared<const int>(n * n); });
+  int computed = 0;
+  const auto square = [&](int n) {
+    return *squares.get(n, [&] { return ++computed, std::make_shared<const int>(n * n); });
   };
-  EXPECT_EQ(ask(1) + ask(2) + ask(1) + ask(3), 1 + 4 + 1 + 9);  // forgets 2
-  EXPECT_EQ(made, 3);
-  EXPECT_EQ(ask(1), 1);
-  EXPECT_EQ(made, 3);
-  EXPECT_EQ(ask(2), 4);
-  EXPECT_EQ(made, 4);
+  EXPECT_EQ(square(1) + square(2) + square(1) + square(3), 1 + 4 + 1 + 9);  // evicts 2
+  EXPECT_EQ(computed, 3);
+  EXPECT_EQ(square(1), 1);
+  EXPECT_EQ(computed, 3);
+  EXPECT_EQ(square(2), 4);
+  EXPECT_EQ(computed, 4);
 }
 
-TEST(Recent, KeepsTheLatestHoweverLarge) {
+TEST(Recent, HoldsTheLatestValueEvenIfItIsTooLarge) {
   Recent<int, int> values(10, [](const int& value) { return int64_t{value}; });
   const auto large = values.get(0, [] { return std::make_shared<const int>(100); });
   EXPECT_EQ(values.get(0, [] { return std::make_shared<const int>(1); }), large);

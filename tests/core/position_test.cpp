@@ -11,7 +11,7 @@ Position with(Method method) {
   return position;
 }
 
-TEST(Position, KnowsWhichMethodsReadOffsets) {
+TEST(Position, UsesOffsetsExceptInPlainMethods) {
   for (const auto& entry : kMethods) {
     const bool plain = entry.value == Method::self_attention_no_pos ||
                        entry.value == Method::self_attention || entry.value == Method::rotary;
@@ -19,7 +19,7 @@ TEST(Position, KnowsWhichMethodsReadOffsets) {
   }
 }
 
-TEST(Position, WithoutRelativeRolesOrWidthReadsNoOffsets) {
+TEST(Position, WithoutRelativeRolesOrWidthUsesNoOffsets) {
   auto position = with(Method::translution);
   position.roles = Roles::parse("none");
   EXPECT_FALSE(position.uses_offsets());
@@ -30,7 +30,7 @@ TEST(Position, WithoutRelativeRolesOrWidthReadsNoOffsets) {
   EXPECT_FALSE(position.uses_offsets());
 }
 
-TEST(Position, RotatesByMethodOrByChoice) {
+TEST(Position, RotatesByMethodOrByOption) {
   EXPECT_TRUE(with(Method::rotary).rotates());
   auto position = with(Method::relative_bias);
   EXPECT_FALSE(position.rotates());
@@ -38,13 +38,13 @@ TEST(Position, RotatesByMethodOrByChoice) {
   EXPECT_TRUE(position.rotates());
 }
 
-TEST(Position, OnlySelfAttentionEmbedsItsInputByItself) {
+TEST(Position, OnlySelfAttentionEmbedsItsInputByDefault) {
   for (const auto& entry : kMethods)
     EXPECT_EQ(with(entry.value).embeds_input(), entry.value == Method::self_attention)
         << entry.name;
 }
 
-TEST(Position, HandsItsChoicesToTheOffsetTable) {
+TEST(Position, PassesItsOptionsToTheOffsetTable) {
   auto position = with(Method::translution);
   position.sharing = Sharing::logarithmic;
   position.radius = 3;
@@ -57,7 +57,7 @@ TEST(Position, HandsItsChoicesToTheOffsetTable) {
   EXPECT_EQ(options.radius, 3);
 }
 
-TEST(Position, AConvolutionIsAWindowOfHalfTheKernel) {
+TEST(Position, AConvolutionIsAWindowWithTheRadiusOfItsKernel) {
   auto position = with(Method::convolution);
   position.kernel_size = 5;
   const auto options = position.offsets({9, 9}, false, false);
@@ -66,11 +66,11 @@ TEST(Position, AConvolutionIsAWindowOfHalfTheKernel) {
   EXPECT_EQ(count_slots(options), 25);
 }
 
-TEST(Position, EveryMethodIsAcceptedAsItStands) {
+TEST(Position, EveryMethodIsValidByDefault) {
   for (const auto& entry : kMethods) EXPECT_NO_THROW(with(entry.value).check()) << entry.name;
 }
 
-TEST(Position, RotaryGoesWithEveryMethodThatHasSharedQueriesAndKeys) {
+TEST(Position, RotaryWorksWithEveryMethodThatHasSharedQueriesAndKeys) {
   for (const auto& entry : kMethods) {
     auto position = with(entry.value);
     position.rotary = true;

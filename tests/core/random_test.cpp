@@ -9,7 +9,7 @@
 namespace translution {
 namespace {
 
-TEST(Random, IsAFunctionOfItsKey) {
+TEST(Random, DependsOnItsKeyOnly) {
   EXPECT_EQ(Random({1, 2, 3}).bits(), Random({1, 2, 3}).bits());
   std::set<uint64_t> first;
   for (uint64_t a = 0; a < 30; ++a)

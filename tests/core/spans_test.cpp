@@ -32,13 +32,14 @@ TEST(Spans, CoverEveryPairExactlyOnceInTheOrderOfSlots) {
                        [](const PairSpan& a, const PairSpan& b) { return a.slot < b.slot; }))
         << describe(options);
     for (const PairSpan& span : spans) {
-      const bool steps = (span.di == 1 && span.dj == 1) || (span.di + span.dj == 1 && span.di >= 0);
-      EXPECT_TRUE(steps && span.length > 0) << describe(options);
+      const bool valid_step =
+          (span.di == 1 && span.dj == 1) || (span.di + span.dj == 1 && span.di >= 0);
+      EXPECT_TRUE(valid_step && span.length > 0) << describe(options);
     }
   }
 }
 
-TEST(Spans, AnOffsetAlongTheFirstAxisIsPairSpan) {
+TEST(Spans, AnOffsetAlongTheFirstAxisIsOneSpan) {
   const OffsetTable table({{7, 7}});
   const int64_t down = table.slot(7, 0), up = table.slot(0, 7);
   EXPECT_EQ(table.slot_name(down), "(+1,0)");
@@ -47,14 +48,14 @@ TEST(Spans, AnOffsetAlongTheFirstAxisIsPairSpan) {
               testing::ElementsAre(PairSpan{table.slot(0, 0), table.slot(0, 0), 0, 0, 49, 1, 1}));
 }
 
-TEST(Spans, AnOffsetAlongTheLastAxisIsPairSpanPerRowOfTheGrid) {
+TEST(Spans, AnOffsetAlongTheLastAxisIsOneSpanPerRowOfTheGrid) {
   const OffsetTable table({{7, 7}});
   const auto spans = spans_of(table, table.slot(2, 0));  // (0,+2)
   ASSERT_EQ(spans.size(), 7u);
   for (const PairSpan& span : spans) EXPECT_EQ(span.length, 5);
 }
 
-TEST(Spans, TextHasPairSpanPerOffset) {
+TEST(Spans, TextHasOneSpanPerOffset) {
   EXPECT_EQ(OffsetTable({{160}, false, /*causal=*/true}).spans().size(), 160u);
   EXPECT_EQ(OffsetTable({{40}}).spans().size(), 79u);
 }
@@ -70,14 +71,14 @@ TEST(Spans, TheClassTokenHasOneFanPerDirection) {
 
 PairList expected_selection(const OffsetTable& table, const std::vector<int64_t>& rows) {
   PairList pairs;
-  for (size_t place = 0; place < rows.size(); ++place)
+  for (size_t query = 0; query < rows.size(); ++query)
     for (int64_t j = 0; j < table.num_tokens(); ++j)
-      if (table.slot(rows[place], j) >= 0)
-        pairs.emplace(place, j, table.slot(rows[place], j), table.key_slot(rows[place], j));
+      if (table.slot(rows[query], j) >= 0)
+        pairs.emplace(query, j, table.slot(rows[query], j), table.key_slot(rows[query], j));
   return pairs;
 }
 
-TEST(SelectRows, GivesThePairsOfTheRowsInAnyOrderAndAsOftenAsAsked) {
+TEST(SelectRows, GivesThePairsOfTheRowsInAnyOrderWithRepeats) {
   std::mt19937 random(kSeed);
   for (const auto& options : offset_cases()) {
     const OffsetTable table(options);
@@ -95,14 +96,14 @@ TEST(SelectRows, GivesThePairsOfTheRowsInAnyOrderAndAsOftenAsAsked) {
   }
 }
 
-TEST(SelectRows, OfAllRowsInOrderAreTheRunsThemselves) {
+TEST(SelectRows, AllRowsInOrderGiveTheOriginalSpans) {
   const OffsetTable table({{4, 5}, /*cls=*/true});
   std::vector<int64_t> all(table.num_tokens());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   EXPECT_EQ(select_rows(table.spans(), all), table.spans());
 }
 
-TEST(SelectRows, OfTheClassTokenAreOnePairAndOneFan) {
+TEST(SelectRows, TheClassTokenGivesOnePairAndOneFan) {
   const OffsetTable table({{7, 7}, /*cls=*/true});
   EXPECT_THAT(
       select_rows(table.spans(), {0}),

@@ -24,12 +24,7 @@ inline float value_of(Bf16 x) {
   return value;
 }
 
-/// Where the numbers of a matrix lie: rows `stride` apart, `shift` numbers behind an aligned one.
-struct Layout {
-  int64_t stride, shift;
-};
-
-/// A matrix of numbers that are bfloat16; what lies between its rows is NaN.
+/// A matrix of bfloat16 numbers. The gaps between its rows are NaN.
 class Bf16Matrix {
  public:
   enum class Kind { normal, integers };
@@ -63,7 +58,7 @@ class Bf16Matrix {
   std::vector<Bf16> numbers_;
 };
 
-/// A result [rows, columns] among numbers that no product may touch.
+/// A result [rows, columns], surrounded by guard values that no product may overwrite.
 class Guarded {
  public:
   Guarded(int64_t rows, int64_t columns, int64_t gap, int64_t shift)
@@ -71,47 +66,47 @@ class Guarded {
         columns_(columns),
         stride_(columns + gap),
         shift_(shift),
-        numbers_(static_cast<size_t>(kAround + shift + rows * stride_ + kAround), kGuard) {
+        numbers_(static_cast<size_t>(kMargin + shift + rows * stride_ + kMargin), kGuard) {
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c) data()[r * stride_ + c] = before(r, c);
+      for (int64_t c = 0; c < columns; ++c) data()[r * stride_ + c] = initial(r, c);
   }
 
-  /// What each number is at first: a small integer.
-  static float before(int64_t row, int64_t column) {
+  /// The initial value of each element, a small integer.
+  static float initial(int64_t row, int64_t column) {
     return static_cast<float>((row * 7 + column * 3) % 11) - 5;
   }
 
-  float* data() { return numbers_.data() + kAround + shift_; }
-  const float* data() const { return numbers_.data() + kAround + shift_; }
+  float* data() { return numbers_.data() + kMargin + shift_; }
+  const float* data() const { return numbers_.data() + kMargin + shift_; }
   int64_t stride() const { return stride_; }
   float at(int64_t row, int64_t column) const { return data()[row * stride_ + column]; }
 
-  void expect_guards_are_whole() const {
+  void expect_guards_untouched() const {
     int64_t touched = 0;
     for (size_t i = 0; i < numbers_.size(); ++i) {
-      const int64_t place = static_cast<int64_t>(i) - kAround - shift_;
-      const bool inside = place >= 0 && place < rows_ * stride_ && place % stride_ < columns_;
+      const int64_t index = static_cast<int64_t>(i) - kMargin - shift_;
+      const bool inside = index >= 0 && index < rows_ * stride_ && index % stride_ < columns_;
       touched += !inside && numbers_[i] != kGuard;
     }
     EXPECT_EQ(touched, 0);
   }
 
  private:
-  static constexpr int64_t kAround = 64;
+  static constexpr int64_t kMargin = 64;
   static constexpr float kGuard = 12345.5f;
   int64_t rows_, columns_, stride_, shift_;
   std::vector<float> numbers_;
 };
 
-/// Compares C [m,n] with the sums over k of left(r,i) * right(i,c), in double. Integers must be
-/// exact; other numbers may be off by a unit of rounding for each addition.
+/// Compares C [m,n] with sum_i left(r,i) * right(i,c), i < k, in double. Integers must be exact;
+/// other numbers may be off by one unit of rounding per addition.
 template <typename Left, typename Right>
 void expect_product(const Guarded& c, int64_t m, int64_t n, int64_t k, bool accumulate, bool exact,
                     const Left& left, const Right& right) {
-  double worst = 0;  // as a part of what is allowed
+  double worst = 0;  // relative to the allowed error
   for (int64_t row = 0; row < m; ++row)
     for (int64_t column = 0; column < n; ++column) {
-      double sum = accumulate ? Guarded::before(row, column) : 0, size = std::abs(sum);
+      double sum = accumulate ? Guarded::initial(row, column) : 0, size = std::abs(sum);
       for (int64_t i = 0; i < k; ++i) {
         const double term = double{left(row, i)} * right(i, column);
         sum += term;
@@ -123,7 +118,7 @@ void expect_product(const Guarded& c, int64_t m, int64_t n, int64_t k, bool accu
       if (std::isnan(error)) worst = 1e9;
     }
   EXPECT_LE(worst, 1);
-  c.expect_guards_are_whole();
+  c.expect_guards_untouched();
 }
 
 }  // namespace translution::kernels

@@ -30,7 +30,7 @@ class Bf16Heads : public ::testing::TestWithParam<Heads> {
     return result;
   }
 
-  // The dot products of the groups of x with others, whose numbers are left(g, c).
+  // Compares `out` with the dot products of left(g, :) and group g of x.
   template <typename Left>
   void expect_dots(const float* out, const Left& left) const {
     for (int64_t g = 0; g < groups; ++g) {
@@ -44,14 +44,14 @@ class Bf16Heads : public ::testing::TestWithParam<Heads> {
     EXPECT_EQ(out[groups], 7);
   }
 
-  // out[i] = a[i] + weight * term(i), within a unit of rounding for each operation.
+  // Expects out[i] = a[i] + weight * term(i), within one unit of rounding per operation.
   template <typename Term>
   void expect_sums(const std::vector<float>& out, const Term& term) const {
     for (int64_t i = 0; i < groups * width; ++i) {
       const double before = a[static_cast<size_t>(i)];
-      const double more = double{weight[static_cast<size_t>(i / width)]} * term(i);
-      EXPECT_NEAR(out[static_cast<size_t>(i)], before + more,
-                  std::ldexp(std::abs(before) + std::abs(more), -23));
+      const double term_value = double{weight[static_cast<size_t>(i / width)]} * term(i);
+      EXPECT_NEAR(out[static_cast<size_t>(i)], before + term_value,
+                  std::ldexp(std::abs(before) + std::abs(term_value), -23));
     }
   }
 
@@ -61,7 +61,7 @@ class Bf16Heads : public ::testing::TestWithParam<Heads> {
   const std::vector<float> a, weight;
 };
 
-TEST_P(Bf16Heads, HaveDotProducts) {
+TEST_P(Bf16Heads, DotsMatchDouble) {
   for (const Isa isa : available_isas()) {
     std::vector<float> out(static_cast<size_t>(groups) + 1, 7);
     bf16_row_ops(isa).heads.dots(y.data(), x.data(), GetParam().rows, GetParam().heads, width,
@@ -82,7 +82,7 @@ TEST_P(Bf16Heads, AreScaledAndRounded) {
   }
 }
 
-TEST_P(Bf16Heads, AreAddedInFloat) {
+TEST_P(Bf16Heads, AddScaledMatchesDouble) {
   for (const Isa isa : available_isas()) {
     auto out = a;
     out.push_back(7);
@@ -93,7 +93,7 @@ TEST_P(Bf16Heads, AreAddedInFloat) {
   }
 }
 
-TEST_P(Bf16Heads, HaveTheGradientOfValues) {
+TEST_P(Bf16Heads, DotAndAddMatchesDouble) {
   for (const Isa isa : available_isas()) {
     std::vector<float> dots(static_cast<size_t>(groups) + 1, 7), out = a;
     bf16_row_ops(isa).dot_and_add(a.data(), x.data(), weight.data(), groups, 1, width, dots.data(),
@@ -106,7 +106,7 @@ TEST_P(Bf16Heads, HaveTheGradientOfValues) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Bf16Heads, ::testing::ValuesIn(kHeads));
 
-// The same with the rows last, where x [heads*width, rows] is packed.
+// The same with rows as the last dimension and a packed x [heads*width, rows].
 class Bf16RowsLast : public ::testing::TestWithParam<Heads> {
  protected:
   Bf16RowsLast()
@@ -135,7 +135,7 @@ class Bf16RowsLast : public ::testing::TestWithParam<Heads> {
   std::vector<float> weight;
 };
 
-TEST_P(Bf16RowsLast, HaveDotProducts) {
+TEST_P(Bf16RowsLast, DotsMatchDouble) {
   for (const Isa isa : available_isas()) {
     std::vector<float> out(static_cast<size_t>(heads * stride), 7);
     bf16_row_ops(isa).rows_last.dots(x_packed.data(), y_packed.data(), rows, heads, width, stride,
@@ -173,16 +173,16 @@ TEST_P(Bf16RowsLast, AreScaledAndRoundedInBothOrders) {
   }
 }
 
-TEST_P(Bf16RowsLast, AreAddedInFloat) {
+TEST_P(Bf16RowsLast, AddScaledMatchesDouble) {
   for (const Isa isa : available_isas()) {
     std::vector<float> out(static_cast<size_t>(channels * rows) + 1, 0.5f);
     bf16_row_ops(isa).rows_last.add_scaled(weight.data(), x_packed.data(), rows, heads, width,
                                            stride, out.data());
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t r = 0; r < rows; ++r) {
-        const double more = double{weight_of(c, r)} * x.at(c, r);
-        EXPECT_NEAR(out[static_cast<size_t>(c * rows + r)], 0.5 + more,
-                    std::ldexp(0.5 + std::abs(more), -23));
+        const double term_value = double{weight_of(c, r)} * x.at(c, r);
+        EXPECT_NEAR(out[static_cast<size_t>(c * rows + r)], 0.5 + term_value,
+                    std::ldexp(0.5 + std::abs(term_value), -23));
       }
     EXPECT_EQ(out.back(), 0.5f);
   }

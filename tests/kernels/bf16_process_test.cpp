@@ -1,4 +1,5 @@
-// Products of bfloat16 among threads, forks and signals: with AMX, each has tiles to lose.
+// Products of bfloat16 with threads, forks and signals: with AMX, each of them could lose the tile
+// state.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,14 +52,14 @@ TEST_P(Bf16InAProcess, IsTheSameAfterAFork) {
 volatile sig_atomic_t signals = 0;
 
 TEST_P(Bf16InAProcess, IsTheSameUnderSignals) {
-  if (GetParam() < Isa::avx512_bf16) GTEST_SKIP() << "oneDNN must not be disturbed";
+  if (GetParam() < Isa::avx512_bf16) GTEST_SKIP() << "signals must not interrupt oneDNN";
   Bf16Products products(GetParam());
   const auto expected = multiplied(products);
   struct sigaction action = {}, before;
   action.sa_handler = [](int) { signals = signals + 1; };
   sigaction(SIGALRM, &action, &before);
-  const itimerval often{{0, 100}, {0, 100}}, never{};
-  setitimer(ITIMER_REAL, &often, nullptr);
+  const itimerval every_100_us{{0, 100}, {0, 100}}, never{};
+  setitimer(ITIMER_REAL, &every_100_us, nullptr);
   signals = 0;
   while (signals < 200) ASSERT_EQ(multiplied(products), expected);
   setitimer(ITIMER_REAL, &never, nullptr);

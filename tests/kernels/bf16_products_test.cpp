@@ -1,4 +1,5 @@
-// Products of bfloat16 at every level, beside double, at sizes that fill no tile.
+// Products of bfloat16 on every instruction set, compared with double, at sizes that do not fill
+// tiles.
 
 #include <gtest/gtest.h>
 
@@ -42,21 +43,21 @@ std::vector<Case> cases() {
   return all;
 }
 
-// A product of A [m,k] and B [k,n] with what it needs.
+// The operands A [m,k] and B [k,n] of a product.
 struct Operands {
   explicit Operands(const Case& c, std::mt19937 random = std::mt19937(1))
       : a(c.m, c.k, c.gap, c.shift, c.kind, random), b(c.k, c.n, c.gap, 0, c.kind, random) {}
   Bf16Matrix a, b;
 };
 
-void expect_right(const Case& c, const Operands& operands, const Guarded& result) {
+void expect_correct(const Case& c, const Operands& operands, const Guarded& result) {
   expect_product(
       result, c.m, c.n, c.k, c.accumulate, c.kind == Kind::integers,
       [&](int64_t row, int64_t i) { return operands.a.at(row, i); },
       [&](int64_t i, int64_t column) { return operands.b.at(i, column); });
 }
 
-TEST(Bf16Products, AreThoseOfDoubleAtEveryLevel) {
+TEST(Bf16Products, MatchDoubleOnEveryInstructionSet) {
   for (const Isa isa : available_isas()) {
     Bf16Products products(isa);
     for (const Case& c : cases()) {
@@ -67,12 +68,12 @@ TEST(Bf16Products, AreThoseOfDoubleAtEveryLevel) {
       products.multiply(c.m, operands.a.data(), operands.a.stride(),
                         PackedMatrix(tiles.data(), c.k, c.n), c.accumulate, result.data(),
                         result.stride());
-      expect_right(c, operands, result);
+      expect_correct(c, operands, result);
     }
   }
 }
 
-TEST(Bf16Products, AreThoseOfDoubleInEmulatedTiles) {
+TEST(Bf16Products, MatchDoubleInEmulatedTiles) {
   for (const Case& c : cases()) {
     if (c.k == 0) continue;  // Bf16Products clears C itself
     SCOPED_TRACE(testing::Message() << c);
@@ -86,12 +87,11 @@ TEST(Bf16Products, AreThoseOfDoubleInEmulatedTiles) {
                       {c.m, c.n, c.k, operands.a.data(), operands.a.stride(), b.tiles,
                        b.column_stride, result.data(), result.stride(), c.accumulate},
                       scratch.data(), bf16_row_ops(Isa::scalar).round);
-    expect_right(c, operands, result);
+    expect_correct(c, operands, result);
   }
 }
 
-// Rounded results are those of float32, rounded.
-TEST(Bf16Products, AreRoundedOnTheWayOut) {
+TEST(Bf16Products, RoundedAreTheFloatResultsRounded) {
   for (const Isa isa : available_isas()) {
     Bf16Products products(isa);
     for (const Case& c : cases()) {
@@ -140,14 +140,14 @@ struct GradientOperands {
   Bf16Matrix x, dy;
 };
 
-void expect_right(const Case& c, const GradientOperands& operands, const Guarded& result) {
+void expect_correct(const Case& c, const GradientOperands& operands, const Guarded& result) {
   expect_product(
       result, c.k, c.n, c.m, c.accumulate, c.kind == Kind::integers,
       [&](int64_t row, int64_t i) { return operands.x.at(i, row); },
       [&](int64_t i, int64_t column) { return operands.dy.at(i, column); });
 }
 
-TEST(Bf16WeightGradients, AreThoseOfDoubleAtEveryLevel) {
+TEST(Bf16WeightGradients, MatchDoubleOnEveryInstructionSet) {
   auto all = cases();
   all.push_back({800, 40, 24, 0, 0, Kind::normal, false});
   all.push_back({771, 300, 17, 5, 3, Kind::normal, true});
@@ -160,12 +160,12 @@ TEST(Bf16WeightGradients, AreThoseOfDoubleAtEveryLevel) {
       products.weight_gradient(c.m, c.k, c.n, operands.x.data(), operands.x.stride(),
                                operands.dy.data(), operands.dy.stride(), c.accumulate,
                                result.data(), result.stride());
-      expect_right(c, operands, result);
+      expect_correct(c, operands, result);
     }
   }
 }
 
-TEST(Bf16WeightGradients, AreThoseOfDoubleInEmulatedTiles) {
+TEST(Bf16WeightGradients, MatchDoubleInEmulatedTiles) {
   const Bf16RowOps& ops = bf16_row_ops(Isa::scalar);
   for (const Case& c : cases()) {
     if (c.m == 0) continue;
@@ -183,7 +183,7 @@ TEST(Bf16WeightGradients, AreThoseOfDoubleInEmulatedTiles) {
                       {c.k, c.n, padded, transposed.data(), padded, right.tiles,
                        right.column_stride, result.data(), result.stride(), c.accumulate},
                       scratch.data(), ops.round);
-    expect_right(c, operands, result);
+    expect_correct(c, operands, result);
   }
 }
 
@@ -198,14 +198,14 @@ std::vector<float> multiplied(Bf16Products& products, const Bf16Matrix& a, const
   return c;
 }
 
-TEST(Bf16Products, OfARowDoNotDependOnTheOthers) {
+TEST(Bf16Products, ARowDoesNotDependOnTheOtherRows) {
   constexpr int64_t m = 300, k = 97, n = 72;
   std::mt19937 random(3);
   const Bf16Matrix a(m, k, 1, 1, Kind::normal, random), b(k, n, 0, 0, Kind::normal, random);
   const auto tiles = b.packed(k);
   const PackedMatrix packed(tiles.data(), k, n);
   for (const Isa isa : available_isas()) {
-    if (isa < Isa::avx512_bf16) continue;  // the library's own matter
+    if (isa < Isa::avx512_bf16) continue;  // depends on the library
     Bf16Products products(isa);
     const auto all = multiplied(products, a, packed, m, m);
     for (const int64_t rows : {1, 2, 5, 7, 16, 33, 256})
@@ -213,7 +213,7 @@ TEST(Bf16Products, OfARowDoNotDependOnTheOthers) {
   }
 }
 
-// vdpbf16ps is two FMAs, the second number of a pair first.
+// vdpbf16ps does two FMAs, starting with the second element of a pair.
 float sum_of_pairs(const Bf16Matrix& a, const Bf16Matrix& b, int64_t row, int64_t column,
                    int64_t k) {
   float sum = 0;
@@ -239,7 +239,7 @@ TEST(Bf16Products, AddPairByPairWithAvx512) {
   EXPECT_EQ(different, 0);
 }
 
-TEST(Bf16Products, OfPartsOfAMatrixAreThoseOfTheWhole) {
+TEST(Bf16Products, PartsOfAMatrixGiveTheCompleteProduct) {
   constexpr int64_t m = 37, k = 96, n = 70;
   std::mt19937 random(4);
   const Bf16Matrix a(m, k, 0, 0, Kind::integers, random), b(k, n, 0, 0, Kind::integers, random);
@@ -247,8 +247,8 @@ TEST(Bf16Products, OfPartsOfAMatrixAreThoseOfTheWhole) {
   const PackedMatrix packed(tiles.data(), k, n);
   for (const Isa isa : available_isas()) {
     Bf16Products products(isa);
-    const auto whole = multiplied(products, a, packed, m, m);
-    std::vector<float> c(whole.size());
+    const auto complete = multiplied(products, a, packed, m, m);
+    std::vector<float> c(complete.size());
     for (const int64_t first : {0, 32, 64})
       for (const int64_t column : {0, 16, 48}) {
         const auto part = packed.rows(first, 32).columns(column, (column == 0    ? 16
@@ -257,12 +257,12 @@ TEST(Bf16Products, OfPartsOfAMatrixAreThoseOfTheWhole) {
                                                                      column);
         products.multiply(m, a.data() + first, a.stride(), part, first > 0, c.data() + column, n);
       }
-    EXPECT_EQ(c, whole) << name_of(kIsas, isa);
+    EXPECT_EQ(c, complete) << name_of(kIsas, isa);
   }
 }
 
-// B as it lies, [k,n] or [n,k]: from few rows to more than are multiplied without packing.
-TEST(Bf16Products, TakeMatricesThatAreNotPacked) {
+// Unpacked B as [k,n] or [n,k], with numbers of rows below and above the limit for packing.
+TEST(Bf16Products, AcceptUnpackedMatrices) {
   std::vector<Case> all = cases();
   for (const int64_t m : {6, 7, 48, 49, 70})
     for (const bool accumulate : {false, true})
@@ -290,7 +290,7 @@ TEST(Bf16Products, TakeMatricesThatAreNotPacked) {
       }
 }
 
-TEST(Bf16Products, OfFewRowsGiveARowTheSameBitsWhicheverRowsComeWithIt) {
+TEST(Bf16Products, FewRowsGiveTheBitsOfSingleRows) {
   constexpr int64_t k = 99, n = 77;
   std::mt19937 random(3);
   const Bf16Matrix a(48, k, 1, 1, Kind::normal, random);
@@ -313,7 +313,7 @@ TEST(Bf16Products, OfFewRowsGiveARowTheSameBitsWhicheverRowsComeWithIt) {
   }
 }
 
-TEST(Bf16Products, OfHeadsAreThoseOfEachHead) {
+TEST(Bf16Products, MultiplyHeadsMatchesDouble) {
   for (const Isa isa : available_isas())
     for (const int64_t D : {7, 32, 64})
       for (const int64_t m : {1, 5, 12, 13, 32, 50}) {
@@ -339,11 +339,11 @@ TEST(Bf16Products, OfHeadsAreThoseOfEachHead) {
             wrong += !(std::abs(result.at(row, column) - sum) <= allowed);
           }
         EXPECT_EQ(wrong, 0);
-        result.expect_guards_are_whole();
+        result.expect_guards_untouched();
       }
 }
 
-TEST(Bf16Products, MayOverlapOnAThread) {
+TEST(Bf16Products, ObjectsMayOverlapOnAThread) {
   constexpr int64_t m = 20, k = 64, n = 32;
   std::mt19937 random(8);
   const Bf16Matrix a(m, k, 0, 0, Kind::integers, random), b(k, n, 0, 0, Kind::integers, random);

@@ -16,7 +16,7 @@ float float_of(uint32_t bits) {
   return x;
 }
 
-// The rule in words: half of the last place up, a tie to even, no denormals, quiet NaNs.
+// The rule: round to nearest, ties to even, flush denormals to zero, quieten NaNs.
 uint16_t rounded(uint32_t bits) {
   const auto upper = static_cast<uint16_t>(bits >> 16);
   const uint32_t rest = bits & 0xFFFF, magnitude = bits & 0x7FFFFFFF;
@@ -26,7 +26,7 @@ uint16_t rounded(uint32_t bits) {
   return static_cast<uint16_t>(upper + up);
 }
 
-// Every upper half, with the lower halves around which the rule changes.
+// Every upper half with the lower halves at which the rule changes.
 std::vector<uint32_t> patterns() {
   std::vector<uint32_t> all;
   for (uint32_t upper = 0; upper < 0x10000; ++upper)
@@ -62,7 +62,7 @@ TEST(Bf16Rounding, RoundsToNearestEven) {
   EXPECT_EQ(bf16_of(float_of(0x807FFFFF)).bits, 0x8000);  // the largest denormal
 }
 
-TEST(Bf16Rounding, DoesRowsOfAnyLength) {
+TEST(Bf16Rounding, HandlesRowsOfAnyLength) {
   for (const Isa isa : available_isas())
     for (int64_t count = 0; count < 40; ++count) {
       std::vector<float> x(static_cast<size_t>(count) + 1, 1.5f);
@@ -85,7 +85,7 @@ __attribute__((target("avx512f,avx512bf16"))) void round_by_instruction(const fl
   std::memcpy(out, &rounded, sizeof rounded);
 }
 
-TEST(Bf16Rounding, IsThatOfTheInstruction) {
+TEST(Bf16Rounding, MatchesTheInstruction) {
   if (available_isas().back() < Isa::avx512_bf16) GTEST_SKIP() << "no vcvtneps2bf16";
   const auto all = patterns();
   const auto numbers = floats_of(all);
@@ -107,7 +107,7 @@ struct Shape {
 const Shape kShapes[] = {{1, 1},   {2, 16},  {3, 17},  {8, 8},   {26, 72},  {31, 15},
                          {32, 16}, {33, 33}, {72, 97}, {97, 26}, {192, 192}};
 
-// Number (row, column) where the layout says that it lies.
+// Element (row, column), located by the documented layout.
 Bf16 packed_at(const std::vector<Bf16>& tiles, int64_t k, int64_t row, int64_t column) {
   const int64_t tiles_down = (k + 31) / 32, tile = column / 16 * tiles_down + row / 32;
   return tiles[static_cast<size_t>(tile * 512 + row % 32 / 2 * 32 + column % 16 * 2 + row % 2)];
@@ -142,18 +142,18 @@ TEST(Bf16Packing, PutsPairsOfRowsIntoTiles) {
           int64_t different = out[size].bits != 7;
           for (int64_t row = 0; row < (k + 31) / 32 * 32; ++row)
             for (int64_t column = 0; column < (n + 15) / 16 * 16; ++column) {
-              const int64_t place = transposed ? column * ldw + row : row * ldw + column;
+              const int64_t index = transposed ? column * ldw + row : row * ldw + column;
               const bool inside = row < k && column < n;
               different += packed_at(out, k, row, column).bits !=
-                           (inside ? rounded[static_cast<size_t>(place)].bits : 0);
+                           (inside ? rounded[static_cast<size_t>(index)].bits : 0);
             }
           EXPECT_EQ(different, 0) << (transposed ? "transposed " : "") << from_floats;
         }
     }
 }
 
-// A matrix that is packed band by band, as the optimizer does it, is the matrix packed at once.
-TEST(Bf16Packing, MayBeDoneInBands) {
+// Packing band by band, as the optimizer does, gives the same tiles as packing at once.
+TEST(Bf16Packing, InBandsMatchesPackingAtOnce) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
   for (const auto& [k, n] : {std::pair<int64_t, int64_t>{192, 192}, {97, 26}, {26, 97}, {33, 1}}) {
@@ -201,7 +201,7 @@ TEST(Bf16Packing, IsUndoneByUnpacking) {
     }
 }
 
-TEST(Bf16Packing, TransposesWithZerosBehindTheRows) {
+TEST(Bf16Packing, TransposePadsWithZeros) {
   for (const Isa isa : available_isas())
     for (const Shape& shape : kShapes) {
       const int64_t rows = shape.k, cols = shape.n, padded = (rows + 31) / 32 * 32,
@@ -222,7 +222,7 @@ TEST(Bf16Packing, TransposesWithZerosBehindTheRows) {
     }
 }
 
-TEST(Bf16Packing, RoundsRowsWithZerosBehindThem) {
+TEST(Bf16Packing, RoundRowsPadsWithZeros) {
   for (const Isa isa : available_isas())
     for (const Shape& shape : kShapes)
       for (const bool transposed : {false, true}) {
@@ -237,8 +237,8 @@ TEST(Bf16Packing, RoundsRowsWithZerosBehindThem) {
         int64_t different = 0;
         for (int64_t r = 0; r < height; ++r)
           for (int64_t c = 0; c < ldout; ++c) {
-            const auto place = static_cast<size_t>(transposed ? c * ldx + r : r * ldx + c);
-            const uint16_t expected = c < width ? bf16_of(x[place]).bits : c < padded ? 0 : 7;
+            const auto index = static_cast<size_t>(transposed ? c * ldx + r : r * ldx + c);
+            const uint16_t expected = c < width ? bf16_of(x[index]).bits : c < padded ? 0 : 7;
             different += out[static_cast<size_t>(r * ldout + c)].bits != expected;
           }
         EXPECT_EQ(different, 0) << name_of(kIsas, isa) << " " << rows << "x" << cols

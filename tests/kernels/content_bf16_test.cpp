@@ -1,4 +1,4 @@
-// The passes of plain attention in bfloat16, beside sums in double of the rounded operands.
+// The passes of plain attention in bfloat16, compared with sums in double of the rounded operands.
 
 #include "translution/kernels/content_bf16.h"
 
@@ -35,7 +35,7 @@ std::vector<ContentCase> content_cases() {
   return all;
 }
 
-// Features [B,rows,heads*width] among numbers that no pass may touch or use.
+// Features [B,rows,heads*width], with NaN gaps that no pass may read or write.
 class HeadRows {
  public:
   HeadRows(const ContentCase& c, int64_t rows, int64_t width, std::mt19937& random)
@@ -72,7 +72,7 @@ class HeadRows {
   std::vector<float> numbers_;
 };
 
-// Maps [B,heads,Nq,N] with a number behind them that no pass may touch.
+// Maps [B,heads,Nq,N], followed by a guard value that no pass may overwrite.
 class Maps {
  public:
   Maps(const ContentCase& c, std::mt19937& random)
@@ -91,7 +91,7 @@ class Maps {
   double rounded(int64_t item, int64_t i, int64_t j) const {
     return value_of(bf16_of(at(item, i, j)));
   }
-  bool whole() const { return numbers_.back() == 12345.5f; }
+  bool guard_untouched() const { return numbers_.back() == 12345.5f; }
 
  private:
   int64_t queries_, tokens_;
@@ -103,7 +103,7 @@ using ItemNumber = std::function<double(int64_t item, int64_t row, int64_t colum
 // Compares every item's [m,n] with left [m,k] right [k,n].
 void expect_items(int64_t items, int64_t m, int64_t n, int64_t k, const ItemNumber& got,
                   const ItemNumber& left, const ItemNumber& right) {
-  double worst = 0;  // as a part of what is allowed
+  double worst = 0;  // relative to the allowed error
   for (int64_t item = 0; item < items; ++item)
     for (int64_t row = 0; row < m; ++row)
       for (int64_t column = 0; column < n; ++column) {
@@ -157,11 +157,11 @@ TEST_P(Bf16Content, ScoresAreProductsOfRoundedQueriesAndKeys) {
     Maps maps(c, random);
     passes.scores(0, items, q.in(), k.in(), maps.data());
     expect_items(items, Nq, N, D, numbers_in(maps), of_rounded(q), transpose_of(of_rounded(k)));
-    EXPECT_TRUE(maps.whole());
+    EXPECT_TRUE(maps.guard_untouched());
   });
 }
 
-TEST_P(Bf16Content, ValuesAreSumsOfRoundedValues) {
+TEST_P(Bf16Content, OutputsAreSumsOfRoundedValues) {
   for_cases([](const ContentCase& c, int64_t items, auto& passes, auto& random) {
     const auto& [heads, Nq, N, D, F] = c.shape;
     const HeadRows v(c, N, F, random);
@@ -173,7 +173,7 @@ TEST_P(Bf16Content, ValuesAreSumsOfRoundedValues) {
   });
 }
 
-TEST_P(Bf16Content, GradientsOfMapsAndValuesAreThoseOfRoundedNumbers) {
+TEST_P(Bf16Content, GradientsOfMapsAndValuesUseRoundedOperands) {
   for_cases([](const ContentCase& c, int64_t items, auto& passes, auto& random) {
     const auto& [heads, Nq, N, D, F] = c.shape;
     const HeadRows v(c, N, F, random), d_out(c, Nq, F, random);
@@ -185,11 +185,11 @@ TEST_P(Bf16Content, GradientsOfMapsAndValuesAreThoseOfRoundedNumbers) {
     expect_items(items, N, F, Nq, numbers_in(dv), transpose_of(of_rounded(maps)),
                  of_rounded(d_out));
     EXPECT_EQ(dv.touched(), 0);
-    EXPECT_TRUE(d_maps.whole());
+    EXPECT_TRUE(d_maps.guard_untouched());
   });
 }
 
-TEST_P(Bf16Content, GradientsOfQueriesAndKeysAreThoseOfRoundedNumbers) {
+TEST_P(Bf16Content, GradientsOfQueriesAndKeysUseRoundedOperands) {
   for_cases([](const ContentCase& c, int64_t items, auto& passes, auto& random) {
     const auto& [heads, Nq, N, D, F] = c.shape;
     const HeadRows q(c, Nq, D, random), k(c, N, D, random);
@@ -203,7 +203,7 @@ TEST_P(Bf16Content, GradientsOfQueriesAndKeysAreThoseOfRoundedNumbers) {
   });
 }
 
-TEST_P(Bf16Content, ComputesOnlyTheGradientsAndItemsThatAreAskedFor) {
+TEST_P(Bf16Content, ComputesOnlyTheRequestedGradientsAndItems) {
   const ContentCase c{2, {2, 9, 11, 26, 7}, 1};
   std::mt19937 random(4);
   Bf16ContentPasses passes(c.shape, GetParam());

@@ -6,8 +6,8 @@
 
 namespace translution::kernels {
 
-/// The tile instructions in plain C++: the policy `Tiles` of bf16_tiles-inl.h. Follows the
-/// operations in Intel's manual; denormals are 0 in every step.
+/// Emulates the tile instructions in plain C++, as the policy `Tiles` of bf16_tiles-inl.h. Follows
+/// the pseudocode in Intel's manual; denormals are flushed to 0 in every step.
 class EmulatedTiles {
  public:
   template <int t>
@@ -27,7 +27,7 @@ class EmulatedTiles {
     std::memset(tiles_[t], 0, sizeof tiles_[t]);
   }
 
-  // Even and odd numbers of a row are summed apart.
+  // Even and odd elements of a row are summed separately.
   template <int c, int a, int b>
   void multiply() {
     for (int m = 0; m < 16; ++m)
@@ -49,9 +49,9 @@ class EmulatedTiles {
     return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
   }
 
-  float number(int tile, int row, int place) const {
+  float number(int tile, int row, int column) const {
     uint16_t upper;
-    std::memcpy(&upper, &tiles_[tile][row][2 * place], sizeof upper);
+    std::memcpy(&upper, &tiles_[tile][row][2 * column], sizeof upper);
     const uint32_t word = uint32_t{upper} << 16;
     float value;
     std::memcpy(&value, &word, sizeof value);
