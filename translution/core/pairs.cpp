@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-// Size of each cache; layers hold their own objects alive beside it.
+// Capacity of each cache. Objects that layers hold stay alive after eviction.
 constexpr int64_t kCacheBytes = int64_t{128} << 20;
 
 constexpr std::pair<Sharing, std::string_view> kSharingWords[] = {
