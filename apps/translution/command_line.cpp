@@ -100,7 +100,7 @@ class HelpFormatter : public CLI::Formatter {
     return text + "\n" + app->get_footer() + "\n";
   }
 
-  // Arguments have no placeholder behind their name.
+  // Arguments have no placeholder after their name.
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_positional() ? "" : Formatter::make_option_opts(option);
   }

@@ -86,7 +86,7 @@ std::string too_much(const StepTask& task, const ReproduceCall& call) {
   if (task.bytes > 1e9 * call.memory_gb)
     return fmt::format("more than --memory, {} GB", call.memory_gb);
   if (task.bytes > static_cast<double>(usable_bytes()))
-    return fmt::format("more than there is, {}", in_bytes(static_cast<double>(usable_bytes())));
+    return fmt::format("more than the usable {}", in_bytes(static_cast<double>(usable_bytes())));
   return "";
 }
 

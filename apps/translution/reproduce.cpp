@@ -122,7 +122,8 @@ std::string state_of(const Task& task) {
   if (task.known) return "known";
   if (task.finished()) return "finished";
   if (!task.fits())
-    return fmt::format("more than there is, {}", in_bytes(static_cast<double>(usable_bytes())));
+    return fmt::format("needs more than the usable {}",
+                       in_bytes(static_cast<double>(usable_bytes())));
   return task.step == 0 ? "" : fmt::format("resumes after step {}", grouped(task.step));
 }
 
@@ -147,8 +148,8 @@ void print_tasks(const std::vector<Task>& tasks) {
 
 void require_all_fit(const std::vector<Task>& tasks) {
   for (const auto& task : tasks)
-    ensure(task.finished() || task.fits(), task.training->name, ": takes ",
-           in_bytes(task.forecast.bytes), ", more than there is, ",
+    ensure(task.finished() || task.fits(), task.training->name, ": needs ",
+           in_bytes(task.forecast.bytes), " of memory, more than the usable ",
            in_bytes(static_cast<double>(usable_bytes())),
            "; name other rows with --rows, or raise --accumulate");
 }
