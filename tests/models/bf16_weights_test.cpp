@@ -27,7 +27,7 @@ NamedTensors tensors_of(torch::nn::Module& module) {
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
-TEST(Bf16Weights, AreWhatProductsRead) {
+TEST(Bf16Weights, AreTheOperandsOfProducts) {
   for (const auto& [name, position] : every_position()) {
     const auto options = in_bf16(tiny_vit(position));
     auto model = build<ViT>(options, torch::kFloat);
@@ -45,12 +45,12 @@ TEST(Bf16Weights, AreWhatProductsRead) {
   }
 }
 
-// Few rows are multiplied by a matrix that is not packed, with sums in another order.
-void expect_close(const torch::Tensor& found, const torch::Tensor& expected) {
-  EXPECT_LE((found - expected).norm().item<double>(), 5e-3 * expected.norm().item<double>());
+// Products of few rows use the matrix unpacked and sum in another order.
+void expect_close(const torch::Tensor& got, const torch::Tensor& expected) {
+  EXPECT_LE((got - expected).norm().item<double>(), 5e-3 * expected.norm().item<double>());
 }
 
-TEST(Bf16Weights, GiveTheNumbersOfFloat32Weights) {
+TEST(Bf16Weights, GiveTheResultsOfFloat32Weights) {
   const torch::NoGradGuard no_grad;
   for (const auto& [name, position] : every_position()) {
     const auto vit = in_bf16(tiny_vit(position)), gpt = in_bf16(tiny_gpt(position));
@@ -72,18 +72,18 @@ TEST(Bf16Weights, GenerateText) {
   const auto options = in_bf16(tiny_gpt());
   auto model = build<GPT>(options, torch::kFloat);
   hold_in_bf16(*model, options);
-  Generator kept(model, {}, /*cache=*/true), whole(model, {}, /*cache=*/false);
-  for (auto* generator : {&kept, &whole}) generator->feed({3, 1, 4});
-  const auto difference = (kept.logits() - whole.logits()).abs().max();
-  EXPECT_LE(difference.item<double>(), 1e-2 * whole.logits().abs().max().item<double>());
+  Generator cached(model, {}, /*cache=*/true), uncached(model, {}, /*cache=*/false);
+  for (auto* generator : {&cached, &uncached}) generator->feed({3, 1, 4});
+  const auto difference = (cached.logits() - uncached.logits()).abs().max();
+  EXPECT_LE(difference.item<double>(), 1e-2 * uncached.logits().abs().max().item<double>());
 }
 
 TEST(Bf16Weights, AreAdoptedWithoutACopy) {
   auto options = in_bf16(tiny_vit());
   auto model = build<ViT>(options, torch::kFloat);
   auto tensors = tensors_of(*model);
-  const auto held = hold_in_bf16(options);
-  for (auto& [name, tensor] : tensors) tensor = held(name, tensor);
+  const auto convert = hold_in_bf16(options);
+  for (auto& [name, tensor] : tensors) tensor = convert(name, tensor);
   options.init = Init::none;
   Network network(options);
   adopt_tensors(network.module(), tensors);
@@ -116,7 +116,7 @@ TEST(Bf16Weights, OfOtherModelsAreRefused) {
               HasSubstr("the model has no parameter 'head.bia'; did you mean 'head.bias'?"));
 }
 
-TEST(Bf16Weights, AreCounted) {
+TEST(Bf16Weights, AreCountedInTheModelCost) {
   auto options = ModelOptions::named("vit-a/12");
   options.image_size = {84, 84};
   const auto single = model_cost(options, 8);
@@ -132,7 +132,7 @@ TEST(Bf16Weights, AreCounted) {
   EXPECT_EQ(half.weight_bytes, single.weight_bytes);
 }
 
-TEST(Bf16Weights, FitImagesOfFloat32) {
+TEST(Bf16Weights, TakeFloat32Images) {
   const auto options = in_bf16(tiny_vit());
   auto model = build<ViT>(options, torch::kFloat);
   hold_in_bf16(*model, options);

@@ -46,7 +46,7 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-// How often each token comes, out of `draws` places of a text.
+// The share of each token in `draws` draws, at different positions of a text.
 std::vector<double> frequencies(const at::Tensor& logits, const SamplingOptions& sampling,
                                 int draws) {
   std::vector<double> counts(logits.numel(), 0.0);
@@ -60,22 +60,22 @@ const at::Tensor kLogits = torch::tensor({0.5, 0.05, 0.2, 0.1, 0.15}).log();
 
 void expect_frequencies(const SamplingOptions& sampling, const std::vector<double>& expected) {
   const int draws = 20000;
-  const auto came = frequencies(kLogits, sampling, draws);
+  const auto drawn = frequencies(kLogits, sampling, draws);
   for (size_t token = 0; token < expected.size(); ++token) {
     const double deviation = std::sqrt(expected[token] * (1 - expected[token]) / draws);
-    EXPECT_LE(std::abs(came[token] - expected[token]), 4 * deviation) << "token " << token;
+    EXPECT_LE(std::abs(drawn[token] - expected[token]), 4 * deviation) << "token " << token;
   }
 }
 
-TEST(Generator, WithFeaturesKeptGivesTheTokensAndLogitsOfTheWholeContextComputedEachTime) {
+TEST(Generator, GivesTheSameTokensAndLogitsWithAndWithoutTheCache) {
   SamplingOptions sampling;
   for (const auto& [name, position] : every_position()) {
     auto model = build<GPT>(tiny_gpt(position), torch::kFloat);
-    Generator cached(model, sampling), whole(model, sampling, /*cache=*/false);
-    for (auto* generator : {&cached, &whole}) generator->feed({3, 1, 4});
+    Generator cached(model, sampling), uncached(model, sampling, /*cache=*/false);
+    for (auto* generator : {&cached, &uncached}) generator->feed({3, 1, 4});
     for (int i = 0; i < 17; ++i) {  // the context of 7 overflows four times
-      ASSERT_LE(largest_difference(cached.logits(), whole.logits()), 1e-5) << name << ", " << i;
-      ASSERT_EQ(cached.next(), whole.next()) << name << ", " << i;
+      ASSERT_LE(largest_difference(cached.logits(), uncached.logits()), 1e-5) << name << ", " << i;
+      ASSERT_EQ(cached.next(), uncached.next()) << name << ", " << i;
     }
   }
 }
@@ -117,11 +117,11 @@ TEST(Generator, TakesHybridLayersAndAnInputEmbedding) {
   options.hybrid_layers = 1;
   options.input_embedding = true;
   auto model = build<GPT>(options);
-  Generator cached(model), whole(model, {}, /*cache=*/false);
-  for (auto* generator : {&cached, &whole}) generator->feed({3, 1, 4});
+  Generator cached(model), uncached(model, {}, /*cache=*/false);
+  for (auto* generator : {&cached, &uncached}) generator->feed({3, 1, 4});
   for (int i = 0; i < 9; ++i) {
-    ASSERT_TRUE(agree(cached.logits(), whole.logits())) << i;
-    ASSERT_EQ(cached.next(), whole.next()) << i;
+    ASSERT_TRUE(agree(cached.logits(), uncached.logits())) << i;
+    ASSERT_EQ(cached.next(), uncached.next()) << i;
   }
 }
 
@@ -178,7 +178,7 @@ ModelOptions small_gpt() {
   return options;
 }
 
-// A generator that has computed all but the last of `length` tokens.
+// A generator that has been fed `length` tokens and has computed all but the last.
 Generator before_last(const GPT& model, bool cache) {
   Generator generator(model, {}, cache);
   generator.feed(Tokens(model->options.length - 1, 3));
@@ -187,9 +187,10 @@ Generator before_last(const GPT& model, bool cache) {
   return generator;
 }
 
-// Some tokens multiply for those behind them as well, so that only whole texts can be counted.
+// With a Lookahead, some tokens also multiply for later ones, so only complete texts can be
+// counted.
 TEST(Generator, MultipliesOncePerPairAndRelativeRole) {
-  if (!runtime().fused()) GTEST_SKIP() << "the portable path does not count its products";
+  if (!runtime().fused()) GTEST_SKIP() << "the portable path does not count FLOPs";
   const auto options = small_gpt();
   const auto& a = options.architecture;
   Generator generator(build<GPT>(options, torch::kFloat));
@@ -205,7 +206,7 @@ TEST(Generator, MultipliesOncePerPairAndRelativeRole) {
   EXPECT_EQ(runtime().product_flops() - before, 2 * (a.depth * relative + shared));
 }
 
-// The best of a few, since others may use the machine.
+// The best of a few repeats, because other processes may use the machine.
 double seconds_for_one_token(const GPT& model, bool cache) {
   using Clock = std::chrono::steady_clock;
   double best = std::numeric_limits<double>::infinity();
@@ -218,16 +219,16 @@ double seconds_for_one_token(const GPT& model, bool cache) {
   return best;
 }
 
-TEST(Generator, IsFasterWithItsFeaturesKept) {
-  if (!runtime().fused()) GTEST_SKIP() << "the portable path takes its time for every slot";
+TEST(Generator, IsFasterWithTheCache) {
+  if (!runtime().fused()) GTEST_SKIP() << "the portable path has overhead for every slot";
   auto model = build<GPT>(small_gpt(), torch::kFloat);
-  const double kept = seconds_for_one_token(model, true);
-  const double whole = seconds_for_one_token(model, false);
-  EXPECT_GT(whole, 2 * kept) << kept << " s with features kept";
-  RecordProperty("ratio", std::to_string(whole / kept));
+  const double cached = seconds_for_one_token(model, true);
+  const double uncached = seconds_for_one_token(model, false);
+  EXPECT_GT(uncached, 2 * cached) << cached << " s with the cache";
+  RecordProperty("ratio", std::to_string(uncached / cached));
 }
 
-TEST(Generator, LeavesModeAndGradientsOfTheModelAlone) {
+TEST(Generator, PreservesTheModelsMode) {
   auto options = tiny_gpt();
   options.dropout = 0.5;
   auto model = build<GPT>(options);
@@ -244,7 +245,7 @@ TEST(Generator, LeavesModeAndGradientsOfTheModelAlone) {
   }
 }
 
-TEST(Generator, IsAFunctionOfTheSeed) {
+TEST(Generator, DependsOnlyOnTheSeed) {
   auto model = build<GPT>(tiny_gpt());
   SamplingOptions seven, eight;
   seven.seed = 7, eight.seed = 8;
@@ -254,7 +255,7 @@ TEST(Generator, IsAFunctionOfTheSeed) {
   EXPECT_THAT(tokens, ::testing::Each(AllOf(Ge(0), Le(10))));
 }
 
-TEST(Generator, SaysWhatIsWrong) {
+TEST(Generator, RejectsInvalidInputWithAMessage) {
   auto model = build<GPT>(tiny_gpt());
   Generator generator(model);
   EXPECT_THAT(message_of([&] { generator.next(); }), HasSubstr("feed a prompt of one or more"));
@@ -262,25 +263,25 @@ TEST(Generator, SaysWhatIsWrong) {
   EXPECT_THAT(message_of([&] { generator.feed({1, 11}); }), HasSubstr("from 0 to 10, got 11"));
   EXPECT_THAT(message_of([&] { generator.feed({-1}); }), HasSubstr("from 0 to 10, got -1"));
   EXPECT_THAT(message_of([&] { generator.next(); }), HasSubstr("feed a prompt"))
-      << "a refused piece leaves nothing behind";
+      << "rejected tokens are not appended";
   EXPECT_THAT(message_of([] { Generator(GPT(nullptr)); }), HasSubstr("the model is missing"));
 }
 
-TEST(Sampling, RefusesOptionsThatMakeNoSense) {
+TEST(Sampling, RejectsOptionsOutOfRange) {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
-  const auto says = [](const SamplingOptions& options, const char* what) {
+  const auto expect_rejected = [](const SamplingOptions& options, const char* what) {
     EXPECT_THROW(options.check(), std::invalid_argument) << what;
     EXPECT_THAT(message_of([&] { sample_token(kLogits, options, 0); }), HasSubstr(what));
     EXPECT_THAT(message_of([&] { Generator(build<GPT>(tiny_gpt()), options); }), HasSubstr(what));
   };
   for (const double temperature : {-0.1, nan, infinity})
-    says({temperature}, "expected a temperature of 0 or more, got ");
-  says({1, -1}, "expected top_k of 0 (all tokens) or more, got -1");
+    expect_rejected({temperature}, "expected a temperature of 0 or more, got ");
+  expect_rejected({1, -1}, "expected top_k of 0 (all tokens) or more, got -1");
   for (const double top_p : {0.0, -0.5, 1.01, nan})
-    says({1, 0, top_p}, "expected top_p above 0 and up to 1, got ");
+    expect_rejected({1, 0, top_p}, "expected top_p above 0 and up to 1, got ");
 }
 
-TEST(Sampling, RefusesLogitsThatAreNone) {
+TEST(Sampling, RejectsInvalidLogits) {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   for (const double bad : {nan, infinity})
     EXPECT_THAT(message_of([&] {
@@ -312,10 +313,10 @@ TEST(Sampling, IsGreedyWithTemperatureZeroTopKOneOrTinyTopP) {
   const auto equal = torch::zeros({9});
   for (const SamplingOptions& greedy :
        {SamplingOptions{0}, SamplingOptions{1, 1}, SamplingOptions{1, 0, 1e-9}})
-    EXPECT_EQ(sample_token(equal, greedy, 3), 0) << "of equal ones the first";
+    EXPECT_EQ(sample_token(equal, greedy, 3), 0) << "the first of equal logits";
 }
 
-TEST(Sampling, DrawsTokensAsOftenAsTheirProbabilitiesSay) {
+TEST(Sampling, DrawsTokensWithTheirProbabilities) {
   expect_frequencies({}, {0.5, 0.05, 0.2, 0.1, 0.15});
   expect_frequencies({1, 100}, {0.5, 0.05, 0.2, 0.1, 0.15});
 }
@@ -325,17 +326,17 @@ TEST(Sampling, RaisesProbabilitiesToTheInverseTemperature) {
   expect_frequencies({0.5}, {expected.data_ptr<float>(), expected.data_ptr<float>() + 5});
 }
 
-TEST(Sampling, CutsBehindTheKMostLikely) {
+TEST(Sampling, TopKDrawsFromTheKMostLikely) {
   expect_frequencies({1, 3}, {0.5 / 0.85, 0, 0.2 / 0.85, 0, 0.15 / 0.85});
 }
 
-TEST(Sampling, CutsWhereTheProbabilityIsReached) {
+TEST(Sampling, TopPDrawsFromTheFewestTokensThatReachIt) {
   expect_frequencies({1, 0, 0.6}, {0.5 / 0.7, 0, 0.2 / 0.7, 0, 0});
   expect_frequencies({1, 0, 0.49}, {1, 0, 0, 0, 0});
 }
 
-TEST(Sampling, TakesTopPOfWhatTopKLeaves) {
-  // Of the two most likely the first has 5/7, of all of them only 1/2.
+TEST(Sampling, AppliesTopPAfterTopK) {
+  // The first token has 5/7 of the probability of the two most likely, but only 1/2 of all.
   expect_frequencies({1, 2, 0.7}, {1, 0, 0, 0, 0});
 }
 

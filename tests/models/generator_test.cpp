@@ -1,4 +1,4 @@
-// A generator that is handed in gives weights and dropout, and that of the process stays as it is.
+// A given generator is used for weights and dropout, and LibTorch's default generator is not.
 
 #include "translution/nn/generator.h"
 
@@ -12,7 +12,7 @@
 namespace translution {
 namespace {
 
-at::Tensor process_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
+at::Tensor default_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
 
 void expect_same_parameters(const torch::nn::Module& a, const torch::nn::Module& b) {
   const auto ours = a.named_parameters(), theirs = b.named_parameters();
@@ -23,7 +23,7 @@ void expect_same_parameters(const torch::nn::Module& a, const torch::nn::Module&
   }
 }
 
-TEST(SeededGenerator, LinearLayersStartAsThoseOfLibTorch) {
+TEST(SeededGenerator, InitialisesLinearLayersAsLibTorch) {
   for (const int64_t in : {1, 2, 3, 7, 64, 75, 192, 768})
     for (const bool bias : {true, false}) {
       torch::manual_seed(kSeed);
@@ -33,7 +33,7 @@ TEST(SeededGenerator, LinearLayersStartAsThoseOfLibTorch) {
     }
 }
 
-TEST(SeededGenerator, ThatIsHandedInDrawsWhatTheProcesssWouldAndLeavesThatAlone) {
+TEST(SeededGenerator, DrawsTheNumbersOfTheDefaultGeneratorAndLeavesItUnchanged) {
   for (const auto& [name, position] : every_method())
     for (auto options : {tiny_vit(position), tiny_gpt(position)}) {
       SCOPED_TRACE(name);
@@ -45,23 +45,23 @@ TEST(SeededGenerator, ThatIsHandedInDrawsWhatTheProcesssWouldAndLeavesThatAlone)
       torch::manual_seed(kSeed + 5);
       const auto expected_logits = expected.forward(input);
 
-      const auto before = process_state();
+      const auto before = default_state();
       Network network(options, seeded_generator(kSeed));
       const auto logits = network.forward(input, seeded_generator(kSeed + 5));
       logits.sum().backward();
-      EXPECT_TRUE(torch::equal(process_state(), before));
+      EXPECT_TRUE(torch::equal(default_state(), before));
       expect_same_parameters(network.module(), expected.module());
       EXPECT_TRUE(torch::equal(logits, expected_logits));
       EXPECT_FALSE(torch::equal(network.forward(input, seeded_generator(1)), logits));
     }
 }
 
-TEST(SeededGenerator, AModelWhoseWeightsAreLoadedDrawsNothing) {
+TEST(SeededGenerator, IsNotUsedByAModelWithoutInitialisation) {
   for (auto options : {tiny_vit(), tiny_gpt()}) {
     options.init = Init::none;
-    const auto before = process_state();
+    const auto before = default_state();
     const Network network(options);
-    EXPECT_TRUE(torch::equal(process_state(), before));
+    EXPECT_TRUE(torch::equal(default_state(), before));
   }
 }
 

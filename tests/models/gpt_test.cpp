@@ -21,7 +21,7 @@ TEST(GPT, GivesLogitsForEveryTokenAndEveryMethod) {
   }
 }
 
-TEST(GPT, OfAShorterInputIsThePrefixOfALongerOne) {
+TEST(GPT, LogitsOfAPrefixDoNotDependOnLaterTokens) {
   for (const auto& [name, position] : every_position()) {
     auto model = build<GPT>(tiny_gpt(position));
     const auto tokens = random_tokens(3, 7);
@@ -33,7 +33,7 @@ TEST(GPT, OfAShorterInputIsThePrefixOfALongerOne) {
   }
 }
 
-TEST(GPT, ComputesOnlyTheRowsAskedFor) {
+TEST(GPT, ComputesOnlyTheGivenRows) {
   const auto rows = torch::tensor({5, 0, 5}, torch::kLong);
   for (const auto& [name, position] : every_position()) {
     auto model = build<GPT>(tiny_gpt(position));
@@ -42,7 +42,7 @@ TEST(GPT, ComputesOnlyTheRowsAskedFor) {
   }
 }
 
-TEST(GPT, RunsItsBlocksBetweenEmbeddingAndTwoNorms) {
+TEST(GPT, AppliesEmbeddingBlocksTwoNormsAndHead) {
   auto model = build<GPT>(tiny_gpt());
   const auto tokens = random_tokens(3, 7);
   auto x = model->token_embedding(tokens);
@@ -52,7 +52,7 @@ TEST(GPT, RunsItsBlocksBetweenEmbeddingAndTwoNorms) {
   EXPECT_TRUE(agree(model(tokens), model->head(model->head_norm(model->backbone->norm(x)))));
 }
 
-TEST(GPT, AddsThePositionEmbeddingOfTheTokensThatCame) {
+TEST(GPT, AddsThePositionEmbeddingOfAShorterInput) {
   Position plain;
   plain.method = Method::self_attention;
   auto model = build<GPT>(tiny_gpt(plain));

@@ -1,9 +1,9 @@
-// Ten steps of training give the losses that they have always given, for every method in a ViT and
-// in a GPT; in double they do not depend on threads, workspace or implementation.
+// Ten steps of training give the recorded losses, for every method in a ViT and in a GPT. In double
+// they do not depend on threads, workspace or implementation.
 //
 // tests/golden/loss_curves.txt holds the losses in double, a line "model<TAB>method<TAB>losses" for
-// each curve. TRANSLUTION_WRITE_GOLDEN=1 writes it anew, for changes that are meant to change what
-// is learned.
+// each curve. TRANSLUTION_LOSS_CURVE_FILE=path writes such a file, for changes that are meant to
+// change what is learned.
 
 #include <gtest/gtest.h>
 
@@ -29,20 +29,20 @@ namespace translution::testing {
 namespace {
 
 constexpr int64_t kBatch = 17, kSteps = 10;
-constexpr int64_t kKeepAll = int64_t{1} << 40, kKeepNothing = 0;  // workspaces
+constexpr int64_t kSaveAll = int64_t{1} << 40, kSaveNothing = 0;  // workspaces
 
 using Curve = std::vector<double>;
 using Curves = std::map<std::string, Curve>;  // by model and method
 
-// How a model is trained, apart from what it is.
-struct Setting {
+// Type, workspace and precision of a training.
+struct TrainingSetup {
   at::ScalarType type = at::kDouble;
-  int64_t workspace = kKeepAll;
+  int64_t workspace = kSaveAll;
   Precision precision = Precision::float32;
 };
 
-// Encodings of Translution are wide enough to be kept, those of alpha narrow enough to lie with the
-// samples last. 75 and 101 are no multiples of a vector.
+// Encodings of Translution are wide enough to be saved; those of alpha are narrow enough to have
+// the batch as the innermost dimension. 75 and 101 are not multiples of a vector.
 ModelOptions small_model(Family family, const Position& position) {
   ModelOptions options;
   options.family = family;
@@ -85,13 +85,13 @@ Batch batch_for(const ModelOptions& o, at::ScalarType type) {
 }
 
 // The losses of ten steps on one batch.
-Curve train(ModelOptions options, const Setting& setting) {
-  options.precision = setting.precision;
+Curve train(ModelOptions options, const TrainingSetup& setup) {
+  options.precision = setup.precision;
   Network network(options);
-  set_workspace(network.module(), setting.workspace);
-  network.module().to(setting.type);
+  set_workspace(network.module(), setup.workspace);
+  network.module().to(setup.type);
   fill_parameters(network.module());
-  const auto [input, target] = batch_for(options, setting.type);
+  const auto [input, target] = batch_for(options, setup.type);
   AdamWOptions adamw;
   adamw.lr = 1e-3;
   adamw.weight_decay = 0.1;
@@ -107,17 +107,17 @@ Curve train(ModelOptions options, const Setting& setting) {
   return losses;
 }
 
-Curves train_all(const Setting& setting = {}) {
+Curves train_all(const TrainingSetup& setup = {}) {
   Curves curves;
   for (const auto& [name, position] : every_method()) {
-    curves["vit\t" + name] = train(small_model(Family::vit, position), setting);
-    curves["gpt\t" + name] = train(small_model(Family::gpt, position), setting);
+    curves["vit\t" + name] = train(small_model(Family::vit, position), setup);
+    curves["gpt\t" + name] = train(small_model(Family::gpt, position), setup);
   }
   return curves;
 }
 
-// In double, on one thread, with encodings kept.
-const Curves& usual_curves() {
+// In double, on one thread, with saved encodings.
+const Curves& reference_curves() {
   static const Curves curves = [] {
     const ThreadCount one(1);
     return train_all();
@@ -125,16 +125,16 @@ const Curves& usual_curves() {
   return curves;
 }
 
-// Does this run take the portable implementation everywhere?
+// True if the portable implementation is used everywhere.
 bool runs_portable() { return !runtime().fused(); }
 
-// What the portable implementation computes.
+// The losses of the portable implementation.
 Curves portable_curves() {
   const PortableOnly portable;
   return train_all();
 }
 
-// No loss differs by more than `tolerance` times its size.
+// Expects every loss to differ by at most `tolerance` times its value.
 void expect_near(const Curves& curves, const Curves& expected, double tolerance) {
   ASSERT_EQ(curves.size(), expected.size());
   for (const auto& [name, losses] : expected)
@@ -148,41 +148,41 @@ void expect_near(const Curves& curves, const Curves& expected, double tolerance)
 void expect_same(const Curves& curves, const Curves& expected) { expect_near(curves, expected, 0); }
 
 TEST(LossCurves, Fall) {
-  for (const auto& [name, losses] : usual_curves())
+  for (const auto& [name, losses] : reference_curves())
     EXPECT_LT(losses.back(), 0.7 * losses.front()) << name;
 }
 
 TEST(LossCurves, AreTheSameBitsOnAnyNumberOfThreads) {
-  if (runs_portable()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (runs_portable()) GTEST_SKIP() << "not guaranteed by LibTorch's matrix products";
   for (const int threads : {2, 3, 8}) {
     const ThreadCount count(threads);
     SCOPED_TRACE(threads);
-    expect_same(train_all(), usual_curves());
+    expect_same(train_all(), reference_curves());
   }
 }
 
-TEST(LossCurves, AreTheSameBitsWhetherEncodingsAreKeptOrMadeAgain) {
-  expect_same(train_all({at::kDouble, kKeepNothing}), usual_curves());
+TEST(LossCurves, AreTheSameBitsWhetherEncodingsAreSavedOrRecomputed) {
+  expect_same(train_all({at::kDouble, kSaveNothing}), reference_curves());
 }
 
-// The largest difference measured, over all instruction sets, is 4e-15.
+// The largest measured difference over all instruction sets is 4e-15.
 TEST(LossCurves, OfThePortableImplementationAgreeToRounding) {
-  expect_near(portable_curves(), usual_curves(), 1e-12);
+  expect_near(portable_curves(), reference_curves(), 1e-12);
 }
 
-// The largest difference measured, over all instruction sets, is 2.4e-5.
+// The largest measured difference over all instruction sets is 2.4e-5.
 TEST(LossCurves, InFloatAgreeWithThoseInDoubleToRounding) {
-  expect_near(train_all({at::kFloat}), usual_curves(), 1e-4);
+  expect_near(train_all({at::kFloat}), reference_curves(), 1e-4);
 }
 
-Curves bf16_curves(int64_t workspace = kKeepAll) {
+Curves bf16_curves(int64_t workspace = kSaveAll) {
   return train_all({at::kFloat, workspace, Precision::bf16});
 }
 
-// Within 1 % of the loss, or of a tenth of the first where less is left of it. The largest
-// difference measured is 0.72 % of that.
+// The tolerance is 1 % of the loss, or of a tenth of the first loss if that is larger. The largest
+// measured difference is 0.72 %.
 void expect_near_in_bf16(const Curves& curves) {
-  for (const auto& [name, losses] : usual_curves())
+  for (const auto& [name, losses] : reference_curves())
     for (int64_t step = 0; step < kSteps; ++step) {
       const double size = std::max(losses.at(step), losses.front() / 10);
       EXPECT_LE(std::abs(curves.at(name).at(step) - losses.at(step)), 0.01 * size)
@@ -198,9 +198,9 @@ TEST(LossCurves, InBf16OfThePortableImplementationAreNear) {
 }
 
 TEST(LossCurves, InBf16AreTheSameBitsWithAnyThreadsAndWorkspace) {
-  if (!runtime().fused()) GTEST_SKIP() << "LibTorch's own matrix products promise no such thing";
+  if (!runtime().fused()) GTEST_SKIP() << "not guaranteed by LibTorch's matrix products";
   const auto expected = bf16_curves();
-  expect_same(bf16_curves(kKeepNothing), expected);
+  expect_same(bf16_curves(kSaveNothing), expected);
   for (const int threads : {1, 2, 3, 8}) {
     const ThreadCount count(threads);
     SCOPED_TRACE(threads);
@@ -213,7 +213,7 @@ TEST(LossCurves, AreWrittenOnRequest) {
   if (path == nullptr) GTEST_SKIP() << "TRANSLUTION_LOSS_CURVE_FILE is not set";
   std::ofstream file(path);
   file << std::setprecision(17);
-  for (const auto& [name, losses] : usual_curves()) {
+  for (const auto& [name, losses] : reference_curves()) {
     file << name << '\t' << losses.front();
     for (size_t step = 1; step < losses.size(); ++step) file << ' ' << losses[step];
     file << '\n';
@@ -232,9 +232,10 @@ Curves read_curves(const std::string& path) {
   return curves;
 }
 
-// Processors and libraries differ in the order of their sums; instruction sets by up to 5e-15.
+// The order of sums differs between processors and libraries; instruction sets differ by up to
+// 5e-15.
 TEST(LossCurves, AreThoseOfTheGoldenFile) {
-  expect_near(usual_curves(), read_curves(TRANSLUTION_GOLDEN "/loss_curves.txt"), 1e-10);
+  expect_near(reference_curves(), read_curves(TRANSLUTION_GOLDEN "/loss_curves.txt"), 1e-10);
 }
 
 }  // namespace

@@ -27,13 +27,13 @@ TEST(ModelOptions, AreReadFromNamesAndWrittenBack) {
   }
 }
 
-TEST(ModelOptions, ANameWithoutASizeTakesTheDefault) {
+TEST(ModelOptions, ANameWithoutASizeHasTheDefaultSize) {
   EXPECT_EQ(ModelOptions::named("vit-base").name(), "vit-base/16");
   EXPECT_EQ(ModelOptions::named("gpt-c").name(), "gpt-c-160");
   EXPECT_EQ(ModelOptions::named("vit-a/999999").patch_size, 999999);
 }
 
-TEST(ModelOptions, TheArchitecturesAreThoseOfThePaper) {
+TEST(ModelOptions, ArchitecturesABCAreThePapers) {
   const auto& a = architectures();
   const auto expect = [](const Architecture& b, int64_t depth, int64_t dim, int64_t heads) {
     EXPECT_EQ((std::vector{b.depth, b.dim, b.heads, b.mlp_dim, b.dim_head}),
@@ -66,7 +66,7 @@ TEST(ModelOptions, TheInputEmbeddingFollowsTheMethodUnlessSet) {
   }
 }
 
-TEST(ModelOptions, AttentionOfALayerCarriesTheModelsChoices) {
+TEST(ModelOptions, AttentionOfALayerHasTheModelsOptions) {
   auto options = tiny_vit();
   options.dropout = 0.25;
   options.init = Init::authors;
@@ -91,9 +91,9 @@ TEST(ModelOptions, EveryMethodPassesTheCheck) {
   }
 }
 
-// --- the tables of fields
+// --- settings
 
-// Texts of other values than the default, for any kind of field.
+// Texts of values other than `now`, for any type of setting.
 std::vector<std::string> other_values(const SettingInfo& setting, const std::string& now) {
   if (setting.type == FieldType::whole) return {"3", "5"};
   if (setting.type == FieldType::real) return {"0.125", "1e-07"};
@@ -102,9 +102,9 @@ std::vector<std::string> other_values(const SettingInfo& setting, const std::str
   return setting.names.empty() ? std::vector<std::string>{"v", "qk", "none"} : setting.names;
 }
 
-// One field is set at a time: it has the value, and no other field changes.
+// Sets one option at a time: it has the value, and no other option changes.
 template <typename Options>
-void expect_fields(const Settings<Options>& groups, const Options& defaults) {
+void expect_independent(const Settings<Options>& groups, const Options& defaults) {
   for (const auto& group : groups)
     for (const auto& changed : group.settings)
       for (const auto& value : other_values(changed, changed.text(defaults))) {
@@ -118,10 +118,10 @@ void expect_fields(const Settings<Options>& groups, const Options& defaults) {
       }
 }
 
-TEST(Settings, SetTheirOwnFieldAndNoOther) {
-  expect_fields(position_settings(), Position());
-  expect_fields(attention_settings(), AttentionOptions(8));
-  expect_fields(all_model_settings(), ModelOptions());
+TEST(Settings, SetTheirOwnOptionAndNoOther) {
+  expect_independent(position_settings(), Position());
+  expect_independent(attention_settings(), AttentionOptions(8));
+  expect_independent(all_model_settings(), ModelOptions());
 }
 
 TEST(Settings, OfALayerReadBackFromJson) {
@@ -153,7 +153,7 @@ TEST(Settings, OfAModelReadBackFromTextsAndJson) {
   EXPECT_EQ(to_json(model_from_json(Family::vit, fields.dump())), to_json(options));
 }
 
-TEST(Settings, SayWhatIsTheDefault) {
+TEST(Settings, ShowTheDefaultInTheHelp) {
   std::map<std::string, std::string> help;
   for (const auto& group : model_settings())
     for (const auto& setting : group.settings) help[setting.name] = setting.help_text();

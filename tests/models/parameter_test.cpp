@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, PaperRow>> all_rows() {
 
 using NamedShapes = std::vector<std::pair<std::string, std::vector<int64_t>>>;
 
-NamedShapes told_shapes(const ModelOptions& options) {
+NamedShapes listed_shapes(const ModelOptions& options) {
   NamedShapes shapes;
   for (const auto& spec : model_parameters(options)) shapes.emplace_back(spec.name, spec.shape);
   return shapes;
@@ -52,7 +52,7 @@ int64_t total(const NamedShapes& shapes) {
   return sum;
 }
 
-TEST(PaperTables, HoldSeventyRows) {
+TEST(PaperTables, Have70Rows) {
   EXPECT_THAT(paper_table_names(), testing::ElementsAre("mnist", "imagenet", "position_encodings",
                                                         "relative_vs_absolute", "relative_dim",
                                                         "input_position_embedding", "gpt"));
@@ -69,7 +69,7 @@ TEST(PaperTables, EveryModelHasExactlyTheParametersOfThePaper) {
   EXPECT_EQ(exact, 66);
 }
 
-TEST(PaperTables, EveryPrintedCountIsOursButForFiveMisprints) {
+TEST(PaperTables, EveryPrintedCountAgreesExceptFiveMisprints) {
   std::vector<std::string> misprints;
   for (const auto& [name, row] : all_rows()) {
     const auto agrees = row.agrees(model_cost(row.model).parameters);
@@ -79,40 +79,40 @@ TEST(PaperTables, EveryPrintedCountIsOursButForFiveMisprints) {
   EXPECT_THAT(misprints, testing::ElementsAre("223.1", "85.4", "4.68", "4.89", "60.0"));
 }
 
-// Up to 3.9 billion numbers: Init::none leaves tables as allocated, so that they exist only as
-// addresses.
-TEST(PaperTables, EveryModelIsBuiltAsItIsTold) {
+// Up to 3.9 billion numbers: with Init::none tables are not touched, so they take address space but
+// no memory.
+TEST(PaperTables, EveryModelHasTheListedParameters) {
   for (const auto& [name, row] : all_rows()) {
     auto options = row.model;
     options.init = Init::none;
     const auto built = built_shapes(options);
-    EXPECT_EQ(built, told_shapes(options)) << name;
+    EXPECT_EQ(built, listed_shapes(options)) << name;
     EXPECT_EQ(total(built), model_cost(options).parameters) << name;
   }
 }
 
-TEST(ModelParameters, AreToldAsBuiltForEveryMethodAndPooling) {
+TEST(ModelParameters, AreListedAsBuiltForEveryMethodAndPooling) {
   for (const auto& [name, position] : every_position()) {
     for (const auto& options :
          {tiny_vit(position), tiny_vit(position, Pooling::mean), tiny_gpt(position)}) {
       auto hybrid = options;
       hybrid.hybrid_layers = 1;
       hybrid.input_embedding = true;
-      EXPECT_EQ(built_shapes(options), told_shapes(options)) << name;
-      EXPECT_EQ(built_shapes(hybrid), told_shapes(hybrid)) << name;
+      EXPECT_EQ(built_shapes(options), listed_shapes(options)) << name;
+      EXPECT_EQ(built_shapes(hybrid), listed_shapes(hybrid)) << name;
     }
   }
 }
 
-TEST(ModelParameters, AreToldAsBuiltInOtherLayouts) {
+TEST(ModelParameters, AreListedAsBuiltInOtherLayouts) {
   Position plain;
   plain.method = Method::self_attention;
   for (auto options : {tiny_vit(plain), tiny_gpt(plain)}) {
-    const auto paper = total(told_shapes(options));
+    const auto paper = total(listed_shapes(options));
     options.extra_norms = false;
     options.qkv_bias = true;
-    EXPECT_EQ(built_shapes(options), told_shapes(options));
-    EXPECT_NE(total(told_shapes(options)), paper);
+    EXPECT_EQ(built_shapes(options), listed_shapes(options));
+    EXPECT_NE(total(listed_shapes(options)), paper);
   }
 }
 
@@ -131,14 +131,14 @@ TEST(InitNone, TouchesNoTable) {
   EXPECT_LT(resident_bytes() - before, int64_t{200} << 20);
 }
 
-// --- cost, added up by hand
+// --- cost, compared with sums by hand
 
 TEST(ModelCost, OfATinyViTIsTheSumOfItsProducts) {
   const double embed = 2.0 * 6 * 32 * 12, head = 2.0 * 12 * 5;
   // 7 tokens, 49 pairs; three matrices of 12x16 per pair, scores and sums of width 16.
   const double first =
       3 * 2.0 * 49 * 12 * 16 + 2 * 2.0 * 49 * 16 + 2.0 * 7 * 16 * 12 + 2 * 2.0 * 7 * 12 * 20;
-  // The class token alone reads: 1 row, 7 pairs.
+  // The last layer computes only the class token: 1 row, 7 pairs.
   const double last = 3 * 2.0 * 7 * 12 * 16 + 2 * 2.0 * 7 * 16 + 2.0 * 16 * 12 + 2 * 2.0 * 12 * 20;
   const auto cost = model_cost(tiny_vit());
   EXPECT_EQ(cost.forward_flops, embed + first + last + head);
@@ -173,7 +173,7 @@ TEST(ModelCost, OfAlphaWithTwoWidthsFollowsThePaper) {
   EXPECT_EQ(model_cost(tiny_gpt(square)).parameters, before.parameters);
 }
 
-TEST(ModelCost, OfPlainAttentionCountsQueriesOnlyForTheRowsRead) {
+TEST(ModelCost, OfPlainAttentionCountsQueriesOnlyForTheComputedRows) {
   Position plain;
   plain.method = Method::self_attention_no_pos;
   auto options = tiny_vit(plain);
@@ -192,7 +192,7 @@ TEST(ModelCost, CountsWeightsFourTimesAndActivationsPerSample) {
   EXPECT_EQ(three.training_bytes, 4 * one.weight_bytes + 3 * activations);
 }
 
-TEST(ModelCost, CountsEncodingsThatAreKeptWhereTheyFit) {
+TEST(ModelCost, CountsSavedEncodingsIfTheyFitTheWorkspace) {
   const ModelOptions model = paper_table("gpt").rows[2].model;
   ASSERT_EQ(model.position.method, Method::translution);
   // Six layers with a query and a key for each pair; 27 samples of a layer take 510 of 512 MiB.

@@ -1,4 +1,4 @@
-// Several threads that share a model in evaluation mode get what each would get alone.
+// Several threads that share a model in evaluation mode get the same results as a single thread.
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -12,13 +12,13 @@
 namespace translution {
 namespace {
 
-// Runs work(thread) on so many threads at once; counts those that return false or throw.
+// Runs work(thread) on `threads` threads at once; counts those that return false or throw.
 template <typename Work>
-int failures(int threads, const Work& work) {
+int count_failures(int threads, const Work& work) {
   std::atomic<int> failed{0}, waiting{threads};
-  std::vector<std::thread> running;
+  std::vector<std::thread> workers;
   for (int thread = 0; thread < threads; ++thread)
-    running.emplace_back([&, thread] {
+    workers.emplace_back([&, thread] {
       for (--waiting; waiting > 0;) std::this_thread::yield();
       try {
         if (!work(thread)) ++failed;
@@ -26,12 +26,12 @@ int failures(int threads, const Work& work) {
         ++failed;
       }
     });
-  for (auto& thread : running) thread.join();
+  for (auto& thread : workers) thread.join();
   return failed;
 }
 
-// A text that begins with so many tokens, ten tokens further.
-std::vector<int64_t> continued(const GPT& model, int64_t prompt) {
+// Ten generated tokens after a prompt of `prompt` tokens.
+std::vector<int64_t> generate(const GPT& model, int64_t prompt) {
   Generator generator(model, {});
   generator.feed(std::vector<int64_t>(prompt, 3));
   std::vector<int64_t> tokens;
@@ -39,26 +39,26 @@ std::vector<int64_t> continued(const GPT& model, int64_t prompt) {
   return tokens;
 }
 
-TEST(SharedModel, ContinuesAnotherTextOnEveryThread) {
+TEST(SharedModel, ContinuesADifferentTextOnEveryThread) {
   for (const auto& [name, position] : every_method()) {
     auto model = build<GPT>(tiny_gpt(position), torch::kFloat);
     model->eval();
     std::vector<std::vector<int64_t>> expected;
-    for (int64_t prompt = 1; prompt <= 4; ++prompt) expected.push_back(continued(model, prompt));
+    for (int64_t prompt = 1; prompt <= 4; ++prompt) expected.push_back(generate(model, prompt));
     for (const int threads : {2, 4})
-      EXPECT_EQ(failures(threads,
-                         [&](int t) {
-                           for (int again = 0; again < 3; ++again)
-                             if (continued(model, t + 1) != expected[t]) return false;
-                           return true;
-                         }),
+      EXPECT_EQ(count_failures(threads,
+                               [&](int t) {
+                                 for (int repeat = 0; repeat < 3; ++repeat)
+                                   if (generate(model, t + 1) != expected[t]) return false;
+                                 return true;
+                               }),
                 0)
           << name << ", " << threads << " threads";
     EXPECT_FALSE(model->is_training()) << name;
   }
 }
 
-TEST(SharedModel, ClassifiesOtherImagesOnEveryThread) {
+TEST(SharedModel, ClassifiesDifferentImagesOnEveryThread) {
   for (const auto& [name, position] : every_method()) {
     auto model = build<ViT>(tiny_vit(position), torch::kFloat);
     model->eval();
@@ -67,16 +67,16 @@ TEST(SharedModel, ClassifiesOtherImagesOnEveryThread) {
     std::vector<at::Tensor> expected;
     for (int n = 0; n < 4; ++n) expected.push_back(model->forward(images.narrow(0, 0, n + 1)));
     for (const int threads : {2, 4})
-      EXPECT_EQ(
-          failures(threads,
-                   [&](int t) {
-                     const torch::NoGradGuard no_grad_here;
-                     for (int again = 0; again < 10; ++again)
-                       if (!torch::equal(model->forward(images.narrow(0, 0, t + 1)), expected[t]))
-                         return false;
-                     return true;
-                   }),
-          0)
+      EXPECT_EQ(count_failures(threads,
+                               [&](int t) {
+                                 const torch::NoGradGuard no_grad_here;
+                                 for (int repeat = 0; repeat < 10; ++repeat)
+                                   if (!torch::equal(model->forward(images.narrow(0, 0, t + 1)),
+                                                     expected[t]))
+                                     return false;
+                                 return true;
+                               }),
+                0)
           << name << ", " << threads << " threads";
   }
 }

@@ -23,7 +23,7 @@ inline ModelOptions tiny_vit(const Position& position = {}, Pooling pooling = Po
   return options;
 }
 
-/// Up to 7 tokens of 11.
+/// Up to 7 tokens, vocabulary of 11.
 inline ModelOptions tiny_gpt(const Position& position = {}) {
   ModelOptions options;
   options.family = Family::gpt;

@@ -28,7 +28,7 @@ TEST(ViT, TakesAnEmptyBatch) {
     EXPECT_EQ(build<ViT>(tiny_vit(position))(random_images(0)).sizes(), (Shape{0, 5})) << name;
 }
 
-TEST(ViT, ReadsOneRowOfTheLastBlockAndGetsTheSameLogits) {
+TEST(ViT, ComputesOneRowOfTheLastBlockWithTheSameLogits) {
   for (const auto& [name, position] : every_position()) {
     auto model = build<ViT>(tiny_vit(position));
     const auto images = random_images(3);
@@ -50,7 +50,7 @@ TEST(Backbone, CanBeStoppedBetweenBlocksForwardAndBackward) {
   const auto step = [&] { model->forward(random_images(3)).sum().backward(); };
   step();
   const int all = calls;
-  EXPECT_EQ(all, 6) << "around two blocks, there and back";
+  EXPECT_EQ(all, 6) << "around two blocks, in forward and backward";
   for (last = 1; last <= all; ++last) {
     calls = 0;
     EXPECT_THROW(step(), Stop) << last;
@@ -62,7 +62,7 @@ TEST(Backbone, CanBeStoppedBetweenBlocksForwardAndBackward) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST(ViT, AveragesThePatchesWhereThereIsNoClassToken) {
+TEST(ViT, AveragesThePatchesWithoutAClassToken) {
   auto model = build<ViT>(tiny_vit({}, Pooling::mean));
   const auto images = random_images(3);
   const auto tokens = model->backbone(model->embed(images));
@@ -83,7 +83,7 @@ TEST(ViT, CutsPatchesRowByRow) {
   EXPECT_TRUE(same_bits(tokens.select(1, 0), model->cls_token.expand({2, 12})));
 }
 
-TEST(ViT, AddsAPositionEmbeddingWhereTheMethodOrTheCallerWantsOne) {
+TEST(ViT, AddsAPositionEmbeddingIfTheMethodOrTheOptionsSaySo) {
   Position plain;
   plain.method = Method::self_attention;
   EXPECT_EQ(build<ViT>(tiny_vit(plain))->position_embedding.sizes(), (Shape{7, 12}));
@@ -117,7 +117,7 @@ TEST(ViT, HasOneAttentionMapPerBlockWhoseRowsSumToOne) {
   }
 }
 
-TEST(ViT, MapsOfAGateGoFromContentAloneToPositionAlone) {
+TEST(ViT, MapsOfAGateRangeFromContentOnlyToPositionOnly) {
   Position gated, plain;
   gated.method = Method::gated_position;
   plain.method = Method::self_attention_no_pos;
@@ -138,11 +138,11 @@ TEST(ViT, MapsOfAGateGoFromContentAloneToPositionAlone) {
     EXPECT_TRUE(agree(closed[layer], plain_maps[layer])) << layer;
   set_gates(1000);
   const auto open = model->attention_maps(images)[0], other = model->attention_maps(-images)[0];
-  EXPECT_TRUE(agree(open, other)) << "position does not look at the input";
+  EXPECT_TRUE(agree(open, other)) << "positional attention does not depend on the input";
   EXPECT_TRUE(agree(open[0], open[1]));
 }
 
-TEST(ViT, HybridLayersUseTheMethodAndTheRestIsPlain) {
+TEST(ViT, HybridLayersUseTheMethodAndTheOthersTheRest) {
   Position rotary;
   rotary.method = Method::rotary;
   for (const Method rest : {Method::self_attention_no_pos, Method::rotary}) {
