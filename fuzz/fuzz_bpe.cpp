@@ -1,5 +1,5 @@
-// The files of a BPE vocabulary, and any text with it: three parts with a byte 0 between them. What
-// is accepted has to give back the text.
+// The two files of a BPE vocabulary and a text: three parts, separated by zero bytes. If the
+// vocabulary is accepted, decoding the encoded text must give the text.
 
 #include <cstdlib>
 #include <stdexcept>
@@ -10,7 +10,7 @@ using translution::Tokenizer;
 
 namespace {
 
-std::string_view take(std::string_view& input) {
+std::string_view next_part(std::string_view& input) {
   const size_t end = std::min(input.find('\0'), input.size());
   const std::string_view part = input.substr(0, end);
   input.remove_prefix(std::min(end + 1, input.size()));
@@ -21,7 +21,7 @@ std::string_view take(std::string_view& input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto encoder = take(text), merges = take(text);
+  const auto encoder = next_part(text), merges = next_part(text);
   try {
     const auto tokenizer = Tokenizer::gpt2(
         translution::parse_bpe_vocabulary(encoder, merges, "encoder.json", "vocab.bpe"));

@@ -1,5 +1,5 @@
-// Configuration files: any bytes are refused with one line, or are settings that read back the same
-// when they are written again.
+// Config files: any bytes are either rejected with a message, or are settings that stay the same
+// when they are written and read again.
 
 #include <cstdlib>
 #include <stdexcept>

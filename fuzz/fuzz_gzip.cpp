@@ -1,5 +1,5 @@
-// Any bytes as gzip, read in pieces of another size each time: only a std::runtime_error may come
-// of it. The same bytes packed by zlib have to come back.
+// Any bytes as gzip, read in pieces of different sizes, may only cause a std::runtime_error. The
+// same bytes, compressed by zlib, must decompress to themselves.
 
 #include <zlib.h>
 
@@ -12,18 +12,18 @@
 
 namespace {
 
-constexpr size_t kMost = 1 << 20;  // a bomb may unpack to far more: who reads it decides to stop
+constexpr size_t kMaxBytes = 1 << 20;  // a zip bomb is larger; the reader decides when to stop
 
 std::string unpack(std::string_view packed, size_t piece) {
   translution::Gunzip gunzip(packed, "input");
   std::string text;
   std::vector<uint8_t> part(piece);
-  while (text.size() < kMost) {
+  while (text.size() < kMaxBytes) {
     const size_t count = gunzip.read(part.data(), piece);
     text.append(reinterpret_cast<const char*>(part.data()), count);
     if (count < piece) break;
   }
-  if (text.size() < kMost && !gunzip.at_end()) std::abort();
+  if (text.size() < kMaxBytes && !gunzip.at_end()) std::abort();
   return text;
 }
 
@@ -50,6 +50,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     unpack(bytes, piece);
   } catch (const std::runtime_error&) {
   }
-  if (size < kMost && unpack(pack(bytes), piece) != bytes) std::abort();
+  if (size < kMaxBytes && unpack(pack(bytes), piece) != bytes) std::abort();
   return 0;
 }

@@ -1,4 +1,4 @@
-// Feeds arbitrary bytes to the reader of IDX files; only a std::runtime_error may come of it.
+// Any bytes as an IDX file may only cause a std::runtime_error.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

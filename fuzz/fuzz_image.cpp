@@ -1,5 +1,5 @@
-// Whatever the bytes are, decoding them ends with a picture of the size that its header says, or
-// with one line; and a part of the picture has the same pixels.
+// Any bytes either decode to an image of the size in the header, or are rejected with
+// std::runtime_error. A decoded part of the image has the same pixels.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace translution;
 
-// The middle third, which must be the same at every scale.
+// Compares the middle third, decoded alone, with the decoded image.
 void compare_part(std::string_view bytes, const ImageSize& full, const ImageSize& at_least) {
   const RgbImage all = decode_image(bytes, "input", at_least);
   const Box box{full.rows / 3.0, full.cols / 3.0, full.rows / 3.0, full.cols / 3.0};

@@ -1,5 +1,6 @@
-// Manifests of checkpoints: any bytes are refused with std::runtime_error, or can be written again.
-// A checksum that fits is put in front, or nothing but the checksum would be tried.
+// Manifests of checkpoints: any bytes are either rejected with std::runtime_error, or can be
+// written and read again. They are also tried with a valid checksum in front; otherwise only the
+// checksum would be tested.
 
 #include <stdexcept>
 

@@ -1,4 +1,5 @@
-// Logs of runs: any bytes are refused with std::runtime_error, or are moments with finite epochs.
+// Logs of runs: any bytes are either rejected with std::runtime_error, or are metrics with finite
+// epochs and steps of 0 or more.
 
 #include <cmath>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Headers of safetensors files: any bytes are refused with std::runtime_error, or describe tensors
-// that fill the file exactly.
+// Headers of safetensors files: any bytes are either rejected with std::runtime_error, or describe
+// tensors that fill the file exactly.
 
 #include <stdexcept>
 
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto header = parse_safetensors_header(bytes, file_size);
     const int64_t start = kLengthBytes + safetensors_header_length(bytes, file_size);
     check_header(header, file_size - start);
-    // What we would write for it reads the same again.
+    // The header that we write for it is read back the same.
     const auto again = format_safetensors_header(header);
     const auto again_size = static_cast<int64_t>(again.size()) + file_size - start;
     check(format_safetensors_header(parse_safetensors_header(again, again_size)) == again);

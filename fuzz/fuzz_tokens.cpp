@@ -1,4 +1,5 @@
-// meta.json of a directory of tokens, and a token file: two parts with a byte 0 between them.
+// meta.json of a directory of tokens and a token file: two parts, separated by a zero byte. Tokens
+// that are read must be within the vocabulary.
 
 #include <algorithm>
 #include <cstdlib>

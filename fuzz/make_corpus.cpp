@@ -1,5 +1,5 @@
-// make_corpus DIR: small whole files for the parsers of binary formats, one folder per target.
-// Those of text lie in fuzz/corpus.
+// make_corpus DIR: writes small valid files for the parsers of binary formats, one folder per
+// target. Those of text formats are in fuzz/corpus.
 
 #include <zlib.h>
 
@@ -19,7 +19,7 @@ using namespace translution;
 void write(const std::filesystem::path& path, const std::string& bytes) {
   std::filesystem::create_directories(path.parent_path());
   if (!(std::ofstream(path, std::ios::binary) << bytes)) {
-    std::fprintf(stderr, "make_corpus: %s: cannot be written\n", path.c_str());
+    std::fprintf(stderr, "make_corpus: cannot write %s\n", path.c_str());
     std::exit(1);
   }
 }
@@ -57,8 +57,8 @@ std::string encode(const char* ending, int type, const std::vector<int>& options
   return {bytes.begin(), bytes.end()};
 }
 
-// With EXIF that turns it by 90 degrees.
-std::string turned(const std::string& jpeg) {
+// Adds EXIF metadata that rotates the image by 90 degrees.
+std::string rotated(const std::string& jpeg) {
   const std::string exif(
       "\xFF\xE1\0\x22"
       "Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0",
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   write(out / "image/colour.png", encode(".png", CV_8UC3));
   write(out / "image/grey16.png", encode(".png", CV_16UC1));
   write(out / "image/baseline.jpg", encode(".jpg", CV_8UC3));
-  write(out / "image/turned.jpg", turned(encode(".jpg", CV_8UC3)));
+  write(out / "image/rotated.jpg", rotated(encode(".jpg", CV_8UC3)));
   write(out / "image/grey.jpg", encode(".jpg", CV_8UC1));
   write(out / "image/progressive.jpg", encode(".jpg", CV_8UC3, {cv::IMWRITE_JPEG_PROGRESSIVE, 1}));
   write(out / "safetensors/two", safetensors());

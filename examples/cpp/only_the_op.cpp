@@ -5,7 +5,7 @@
 #include "translution/core/pairs.h"
 #include "translution/ops/methods.h"
 
-// The operation without a module: the tables are tensors of the caller's own.
+// The op without a module: the caller owns the weight tables.
 int main() {
   const int64_t batch = 2, channels = 16, heads = 2, width = heads * 8;
   translution::AttentionCall call;

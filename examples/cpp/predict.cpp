@@ -3,7 +3,7 @@
 
 #include "translution/train.h"
 
-// predict RUN IMAGE: the class that a trained model sees in a picture.
+// predict RUN IMAGE: prints the class that a trained model predicts for an image.
 int main(int argc, char** argv) try {
   if (argc != 3) throw std::invalid_argument("usage: predict RUN IMAGE");
   const auto trained = translution::load_trained(argv[1]);

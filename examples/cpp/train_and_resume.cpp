@@ -2,15 +2,15 @@
 
 #include "translution/train.h"
 
-// train_and_resume DIRECTORY: trains a small ViT on moving digits. Killed at any moment and started
-// again, it ends with the same weights.
+// train_and_resume DIRECTORY: trains a small ViT on moving digits. If it is killed at any time and
+// started again, it ends with the same weights.
 int main(int argc, char** argv) {
   using namespace translution;
   RunOptions run;
   run.directory = argc > 1 ? argv[1] : "runs/digits";
   run.resume = true;  // continues where an earlier call stopped
 
-  run.model = ModelOptions::named("vit-tiny/12");  // image size and classes are the data's
+  run.model = ModelOptions::named("vit-tiny/12");  // image size and classes come from the data
   run.model.position.method = Method::alpha_translution;
   run.data.data = "digits:2000";
   run.data.train_on = Placement::moved;

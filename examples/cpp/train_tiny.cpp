@@ -7,14 +7,14 @@
 
 using namespace translution;
 
-// Pixels of 0 to 255 to a batch of the network: [n,28,28] -> [n,1,28,28], 0 to 1.
+// Pixels [n,28,28] from 0 to 255 to network input [n,1,28,28] from 0 to 1.
 torch::Tensor images_of(const LabelledImages& set) {
   return set.pixels.unsqueeze(1).to(torch::kFloat).div(255);
 }
 
 int main() {
   torch::manual_seed(0);
-  ModelOptions options;  // a ViT of two layers on 4x4 patches behind a class token
+  ModelOptions options;  // a ViT of two layers on 4x4 patches and a class token
   options.architecture = {"tiny",         /*depth=*/2, /*dim=*/32, /*heads=*/2, /*mlp_dim=*/64,
                           /*dim_head=*/16};
   options.image_size = {28, 28}, options.patch_size = 7;

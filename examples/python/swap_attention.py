@@ -1,8 +1,8 @@
-"""Replaces the attention of a plain PyTorch ViT by Translution, and trains both a little.
+"""Replaces the attention of a plain PyTorch ViT by Translution and trains both for a few steps.
 
     PYTHONPATH=python /usr/bin/python3 examples/python/swap_attention.py [--steps 40]
 
-The images are noise with a bright bar; the class tells whether it lies or stands, wherever it is.
+The images are noise with a bright bar at a random position; the class is its direction.
 """
 
 import argparse
@@ -16,7 +16,7 @@ SIZE, PATCH, DIM, HEADS = 12, 3, 32, 2
 
 
 class PlainAttention(nn.Module):
-    """What such a model usually has; replaced below."""
+    """Standard multi-head attention; replaced below."""
 
     def __init__(self, dim, heads):
         super().__init__()
@@ -27,7 +27,7 @@ class PlainAttention(nn.Module):
 
 
 class SmallViT(nn.Module):
-    """A ViT as found anywhere: patches, class token, blocks, head."""
+    """A standard ViT: patches, class token, blocks, head."""
 
     def __init__(self, depth=2):
         super().__init__()
@@ -50,7 +50,7 @@ class SmallViT(nn.Module):
 
 
 def swap_attention(model):
-    """The five lines: every PlainAttention becomes a Translution layer on the same tokens."""
+    """Replaces every PlainAttention by a Translution layer on the same tokens, in five lines."""
     side = SIZE // PATCH
     for layer in range(len(model.attentions)):
         model.attentions[layer] = translution.Translution(
@@ -59,30 +59,30 @@ def swap_attention(model):
 
 
 def draw(count, generator):
-    """Images [count, 1, SIZE, SIZE] and whether the bar lies (0) or stands (1)."""
+    """Images [count, 1, SIZE, SIZE] and labels: horizontal bar (0) or vertical bar (1)."""
     images = 0.3 * torch.randn(count, 1, SIZE, SIZE, generator=generator)
-    stands = torch.randint(2, (count,), generator=generator)
-    for image, upright in zip(images, stands):
+    labels = torch.randint(2, (count,), generator=generator)
+    for image, vertical in zip(images, labels):
         row, col = torch.randint(SIZE - 6, (2,), generator=generator).tolist()
-        if upright:
+        if vertical:
             image[0, row:row + 6, col] += 1
         else:
             image[0, row, col:col + 6] += 1
-    return images, stands
+    return images, labels
 
 
 def train(model, steps, seed=0):
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
     for _ in range(steps):
-        images, stands = draw(64, generator)
-        loss = nn.functional.cross_entropy(model(images), stands)
+        images, labels = draw(64, generator)
+        loss = nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    images, stands = draw(512, generator)
+    images, labels = draw(512, generator)
     with torch.no_grad():
-        return (model.eval()(images).argmax(1) == stands).float().mean().item()
+        return (model.eval()(images).argmax(1) == labels).float().mean().item()
 
 
 def main():

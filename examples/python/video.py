@@ -1,9 +1,9 @@
-"""Translution on a grid of three dimensions: tells which way a blob moves through a video.
+"""Translution on a 3-dimensional grid: classifies the direction in which a blob moves in a video.
 
     PYTHONPATH=python /usr/bin/python3 examples/python/video.py [--steps 50]
 
-A video is 4 frames of 4x4 patches, 64 tokens. Layers have a matrix for each offset in time, height
-and width: 7 * 7 * 7 = 343 of them, small ones here (alpha-Translution).
+A video is 4 frames of 4x4 patches: 64 tokens. Each layer has a matrix for each offset in time,
+height and width, 7 * 7 * 7 = 343 in all. They are small here (alpha-Translution).
 """
 
 import argparse
@@ -34,8 +34,8 @@ class VideoNet(nn.Module):
         return self.head(x.mean(1))
 
 
-def film(count, generator):
-    """Videos [count, FRAMES, SIDE, SIDE] of a blob that wraps around, and the move of each."""
+def make_videos(count, generator):
+    """Videos [count, FRAMES, SIDE, SIDE] of a blob that wraps around, and their classes (MOVES)."""
     videos = 0.1 * torch.randn(count, FRAMES, SIDE, SIDE, generator=generator)
     moves = torch.randint(len(MOVES), (count,), generator=generator)
     for video, move in zip(videos, moves.tolist()):
@@ -52,12 +52,12 @@ def train(steps, seed=0):
     model = VideoNet()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
     for _ in range(steps):
-        videos, moves = film(64, generator)
+        videos, moves = make_videos(64, generator)
         loss = nn.functional.cross_entropy(model(videos), moves)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    videos, moves = film(256, generator)
+    videos, moves = make_videos(256, generator)
     with torch.no_grad():
         return (model.eval()(videos).argmax(1) == moves).float().mean().item()
 
