@@ -261,8 +261,8 @@ TEST_F(ImageRun, RefusesToResumeWithMoreImages) {
   const auto outcome = train("--steps 4 --resume auto");
   EXPECT_NE(outcome.code, 0);
   EXPECT_THAT(outcome.err,
-              HasSubstr(join("has learned from ", 2 * kImages, " samples, and the data ", "has ",
-                             2 * kImages + 1, " now; use the same data")));
+              HasSubstr(join("was trained on ", 2 * kImages, " samples, but the data now has ",
+                             2 * kImages + 1, "; use the same data")));
 }
 
 TEST_F(ImageRun, NamesABrokenImageAndContinues) {

@@ -215,9 +215,10 @@ TEST_F(Resume, StopsIfAllCheckpointsAreDamaged) {
   const auto outcome = run(train("lost", "--keep 1 --resume auto"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr(first + ": is damaged: has 1000 bytes"));
-  EXPECT_THAT(outcome.err, HasSubstr("\ntranslution: " + directory +
-                                     "/checkpoints: none is whole, so there is nothing to go on "
-                                     "from; remove the run to start anew\n"));
+  EXPECT_THAT(
+      outcome.err,
+      HasSubstr("\ntranslution: " + directory +
+                "/checkpoints: all checkpoints are damaged; remove the run to start again"));
   EXPECT_EQ(fs::file_size(first), 1000);
   EXPECT_EQ(run("eval " + directory).code, 0) << "the weights are whole";
 }

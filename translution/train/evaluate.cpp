@@ -13,24 +13,25 @@ torch::Tensor rows_of(const torch::Tensor& logits) {
   return logits.dim() == 3 ? logits.flatten(0, 1) : logits;
 }
 
-// In how many rows the target is among the `k` largest logits.
+// The number of rows whose target is among the `k` largest logits.
 int64_t hits(const torch::Tensor& rows, const torch::Tensor& target, int64_t k) {
   const auto best = std::get<1>(rows.topk(std::min(k, rows.size(1)), 1));
   return best.eq(target.unsqueeze(1)).sum().item<int64_t>();
 }
 
-// Evaluation mode without gradients, for as long as it lives. A module that is in evaluation mode
-// already is not written to: other threads may be reading it.
-class Quietly {
+// Evaluation mode without gradients for the lifetime of this object. A module already in evaluation
+// mode is not written to, because other threads may be reading it.
+class EvaluationMode {
  public:
-  explicit Quietly(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
+  explicit EvaluationMode(torch::nn::Module& module)
+      : module_(module), training_(module.is_training()) {
     if (training_) module.eval();
   }
-  ~Quietly() {
+  ~EvaluationMode() {
     if (training_) module_.train();
   }
-  Quietly(const Quietly&) = delete;
-  Quietly& operator=(const Quietly&) = delete;
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
 
  private:
   torch::nn::Module& module_;
@@ -42,15 +43,16 @@ class Quietly {
 
 torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
                       double label_smoothing) {
-  const auto aim = target.to(logits.device());
-  return cross_entropy(rows_of(logits), logits.dim() == 3 ? aim.flatten() : aim, label_smoothing);
+  const auto moved = target.to(logits.device());
+  return cross_entropy(rows_of(logits), logits.dim() == 3 ? moved.flatten() : moved,
+                       label_smoothing);
 }
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset, int64_t batch,
                     int64_t workers, const std::function<void(int64_t)>& done) {
-  const Quietly quietly(network.module());
+  const EvaluationMode mode(network.module());
   Loader loader(dataset, {evaluation_order(batch), workers});
   Evaluation sum;
   std::vector<torch::Tensor> predictions;

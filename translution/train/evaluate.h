@@ -10,11 +10,11 @@
 namespace translution {
 
 /// The loss of a batch: cross-entropy, for targets that are classes, shares of classes or the next
-/// tokens. The target may lie on another device.
+/// tokens. The target may be on another device.
 TRANSLUTION_API torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
                                       double label_smoothing = 0);
 
-/// How a network does on a data set.
+/// Results of a network on a data set.
 struct TRANSLUTION_API Evaluation {
   int64_t count = 0;          ///< images, or tokens
   double loss = 0;            ///< mean
@@ -24,7 +24,7 @@ struct TRANSLUTION_API Evaluation {
   double perplexity() const;
 };
 
-/// Every sample once, in order. `done` is told after each batch how many samples that were.
+/// Evaluates every sample once, in order. Calls `done` after each batch with its number of samples.
 TRANSLUTION_API Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset,
                                     int64_t batch, int64_t workers,
                                     const std::function<void(int64_t)>& done = {});

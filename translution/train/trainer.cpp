@@ -23,10 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kOrder = 1, kDropout = 2;  // what random numbers are for
+constexpr uint64_t kOrder = 1, kDropout = 2;  // random streams
 
-// Thrown where work is left undone because a stop was requested. Autograd lets a std::exception
-// through.
+// Thrown when a stop is requested. Autograd propagates a std::exception.
 struct Interrupted : std::exception {};
 
 void interrupt_if(const std::atomic<bool>& stop) {
@@ -37,14 +36,15 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::vector<std::pair<std::string, torch::Tensor>> named(const torch::nn::Module& module) {
+std::vector<std::pair<std::string, torch::Tensor>> named_parameters_of(
+    const torch::nn::Module& module) {
   std::vector<std::pair<std::string, torch::Tensor>> parameters;
   for (const auto& item : module.named_parameters())
     parameters.emplace_back(item.key(), item.value());
   return parameters;
 }
 
-// The network, moved: moments are allocated where its parameters are.
+// Moves the network first: moments are allocated on the device of its parameters.
 Network& on_device(Network& network, const std::string& device) {
   network.to(find_device(device));
   return network;
@@ -73,7 +73,7 @@ std::string samples_text(const std::vector<int64_t>& samples) {
   return text + (samples.size() > 4 ? ", …" : "");
 }
 
-// Length, optimizer and loss: kept in every checkpoint, so that changes can be told.
+// Length, optimizer and loss: stored in every checkpoint, to report changes on resume.
 SettingTexts training_texts(const TrainOptions& options) {
   return texts_of(train_settings(), options, WhichSettings::learned);
 }
@@ -91,13 +91,14 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
       data_(data),
       setup_(std::move(setup)),
       options_(setup_.options),
-      parameters_(named(network.module())),
+      parameters_(named_parameters_of(network.module())),
       optimizer_(tensors_of(parameters_), adamw_options(options_)),
       store_(setup_.directory + "/checkpoints", options_.keep),
       per_epoch_(steps_per_epoch(data, options_)),
       total_(total_steps(data, options_)) {
   options_.check();
-  for (const auto& [name, text] : setup_.config)  // now: the first checkpoint may be hours away
+  for (const auto& [name, text] :
+       setup_.config)  // check early: the first checkpoint may be hours away
     require(is_utf8(text), name, ": expected text in UTF-8, got '", escape_bytes(text), "'");
 }
 
@@ -106,12 +107,11 @@ void Trainer::resume() {
   if (setup_.events.message)
     for (const auto& line : newest.skipped) setup_.events.message(line);
   ensure(newest.checkpoint || newest.skipped.empty(), setup_.directory,
-         "/checkpoints: none is whole, so there is nothing to go on from; remove the run to start "
-         "anew");
+         "/checkpoints: all checkpoints are damaged; remove the run to start again");
   if (!newest.checkpoint) return;
   require_finite(*newest.checkpoint);
   restore(*newest.checkpoint);
-  tell_changes(*newest.checkpoint);
+  report_changes(*newest.checkpoint);
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
@@ -127,11 +127,11 @@ void Trainer::restore(const Checkpoint& checkpoint) {
             checkpoint.path, "; use the same, or another --out");
   }
   const int64_t samples = data_.train->size(), before = state.value("samples", samples);
-  require(samples == before, "resume: ", setup_.directory, " has learned from ", before,
-          " samples, and the data has ", samples, " now; use the same data, or another --out");
+  require(samples == before, "resume: ", setup_.directory, " was trained on ", before,
+          " samples, but the data now has ", samples, "; use the same data, or another --out");
   const int64_t tokens = data_.vocabulary, then = state.value("vocabulary", tokens);
-  require(tokens == then, "resume: ", setup_.directory, " has learned from a vocabulary of ", then,
-          ", and the data has one of ", tokens, " now; use the same data, or another --out");
+  require(tokens == then, "resume: ", setup_.directory, " was trained with a vocabulary of ", then,
+          ", but the data now has ", tokens, "; use the same data, or another --out");
   require(checkpoint.step <= total_, "resume: ", setup_.directory, " has reached step ",
           checkpoint.step, ", expected at most ", total_,
           "; raise --steps or --epochs, or use another --out");
@@ -147,12 +147,12 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   state_.evaluated = state.at("evaluated");
   state_.loss_sum = state.at("loss_sum");
   state_.loss_count = state.at("loss_count");
-  state_.owes_evaluation = state.value("owes_evaluation", false);
+  state_.evaluation_pending = state.value("owes_evaluation", false);
   saved_ = state_.step;
 }
 
-// What may change, since nothing is lost by it, is told.
-void Trainer::tell_changes(const Checkpoint& checkpoint) const {
+// Reports changed settings that may change on resume.
+void Trainer::report_changes(const Checkpoint& checkpoint) const {
   const auto& saved = checkpoint.content.state;
   if (!setup_.events.message || !saved.contains("training")) return;
   const auto now = object_of(training_texts(options_));
@@ -187,12 +187,12 @@ CheckpointContent Trainer::content() const {
                    {"evaluated", state_.evaluated},
                    {"loss_sum", state_.loss_sum},
                    {"loss_count", state_.loss_count},
-                   {"owes_evaluation", state_.owes_evaluation}};
+                   {"owes_evaluation", state_.evaluation_pending}};
   return content;
 }
 
 void Trainer::save(bool is_best) {
-  log_->sync();  // what a resumed run cuts from the log must not be missing from it
+  log_->sync();  // entries up to this step must be on disk before the checkpoint
   store_.save(state_.step, content(), is_best);
   saved_ = state_.step;
 }
@@ -201,17 +201,18 @@ double Trainer::epochs_done() const {
   return static_cast<double>(state_.step) / static_cast<double>(per_epoch_);
 }
 
-// Is something due that happens every so many steps, after every epoch for 0, and at the end?
-bool Trainer::due(int64_t every) const {
+// True every `every` steps (0: after every epoch), and at the end.
+bool Trainer::is_due(int64_t every) const {
   return state_.step == total_ || state_.step % (every > 0 ? every : per_epoch_) == 0;
 }
 
-void Trainer::tell(const Metrics& metrics) {
+void Trainer::log_metrics(const Metrics& metrics) {
   log_->add(metrics);
   if (setup_.events.metrics) setup_.events.metrics(metrics);
 }
 
-void Trainer::stop_on(double number, const char* what, const LoadedBatch& loaded) const {
+void Trainer::require_finite_value(double number, const char* what,
+                                   const LoadedBatch& loaded) const {
   if (std::isfinite(number)) return;
   const auto steps = list_steps(setup_.directory + "/checkpoints");
   const std::string last = steps.empty() ? "there is no checkpoint yet"
@@ -231,8 +232,8 @@ double Trainer::take_step(const LoadedBatch& loaded) {
   optimizer_.options.lr = learning_rate(options_, state_.step, total_);
   const auto outcome =
       train_step(network_, optimizer_, loaded.batch, step_options(options_), dropout);
-  stop_on(outcome.loss, "the loss", loaded);
-  stop_on(outcome.norm, "the norm of the gradients", loaded);
+  require_finite_value(outcome.loss, "the loss", loaded);
+  require_finite_value(outcome.norm, "the norm of the gradients", loaded);
   state_.loss_sum += outcome.loss;
   ++state_.loss_count;
   ++state_.step;
@@ -256,19 +257,19 @@ void Trainer::log_training(double norm) {
     metrics.values.emplace_back(share_metric(model.precision), gflops / setup_.product_gflops());
   metrics.values.emplace_back("input_share", waited_ / seconds_);
   metrics.values.emplace_back("resident_mib", resident_mib());
-  tell(metrics);
+  log_metrics(metrics);
   latest_ = metrics;
   state_.loss_sum = 0, state_.loss_count = 0;
   samples_ = 0, seconds_ = 0, waited_ = 0;
 }
 
-// Whether the first evaluation set was never done better. The log gets all sets or none.
+// Returns true if the score on the first evaluation set is the best so far. Logs all sets or none.
 bool Trainer::evaluate_all() {
-  state_.owes_evaluation = true;
+  state_.evaluation_pending = true;
   std::vector<Evaluation> results;
   for (const auto& set : data_.evaluation)
     results.push_back(evaluate(network_, set.dataset, options_.batch, options_.workers));
-  state_.owes_evaluation = false;
+  state_.evaluation_pending = false;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& result = results[i];
     Metrics metrics{state_.step, epochs_done(), data_.evaluation[i].name, {{"loss", result.loss}}};
@@ -276,7 +277,7 @@ bool Trainer::evaluate_all() {
       metrics.values.insert(metrics.values.end(), {{"top1", result.top1}, {"top5", result.top5}});
     else
       metrics.values.emplace_back("perplexity", result.perplexity());
-    tell(metrics);
+    log_metrics(metrics);
   }
   if (results.empty()) return false;
   const auto& first = results.front();
@@ -288,7 +289,7 @@ bool Trainer::evaluate_all() {
 }
 
 void Trainer::train_on(const std::atomic<bool>& stop) {
-  if (state_.owes_evaluation) save(evaluate_all());
+  if (state_.evaluation_pending) save(evaluate_all());
   const uint64_t order_seed = Random({options_.seed, kOrder}).bits();
   Loader loader(data_.train, {training_order(options_.batch, order_seed, state_.step / per_epoch_,
                                              state_.step % per_epoch_),
@@ -301,9 +302,9 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
     const double norm = take_step(*loaded);
     samples_ += loaded->batch.input.size(0);
     seconds_ += seconds_since(start);
-    if (due(options_.log_every)) log_training(norm);
-    const bool best = due(options_.eval_every) && evaluate_all();
-    if (due(options_.save_every) || best) save(best);
+    if (is_due(options_.log_every)) log_training(norm);
+    const bool best = is_due(options_.eval_every) && evaluate_all();
+    if (is_due(options_.save_every) || best) save(best);
     if (setup_.events.step) setup_.events.step(state_.step, latest_);
   }
 }
@@ -316,7 +317,7 @@ bool Trainer::run(const std::atomic<bool>& stop) {
 
 bool Trainer::run_until(const std::atomic<bool>& stop) {
   log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1,
-                                      !state_.owes_evaluation);
+                                      !state_.evaluation_pending);
   network_.module().train();
   auto& between_blocks = network_.backbone()->between_blocks;
   between_blocks = [&stop] { interrupt_if(stop); };
@@ -325,7 +326,7 @@ bool Trainer::run_until(const std::atomic<bool>& stop) {
     train_on(stop);
     return true;
   } catch (const Interrupted&) {
-    if (saved_ != state_.step || state_.owes_evaluation) save(/*is_best=*/false);
+    if (saved_ != state_.step || state_.evaluation_pending) save(/*is_best=*/false);
     return false;
   }
 }

@@ -19,47 +19,46 @@ namespace translution {
 
 /// Trains a network on a data source, on the device of the options, in a run directory that holds
 /// the log and the checkpoints. Everything random is drawn from the seed and the step, so that a
-/// run that was killed and resumed ends with the same bits as an undisturbed one, for any number of
-/// threads and workers.
+/// run that was killed and resumed ends with the same bits as an uninterrupted one, for any number
+/// of threads and workers.
 class Trainer {
  public:
   struct Setup {
     TrainOptions options;
     std::string directory;
-    SettingTexts config;  ///< model and data: kept in every checkpoint, compared on resuming
-    /// Values of settings that older checkpoints do not have.
+    SettingTexts config;  ///< model and data: stored in every checkpoint, compared on resume
+    /// Values of settings that are missing in older checkpoints.
     std::map<std::string, std::string> before = {};
-    /// GFLOP/s of matrix products in the model's precision on this machine now, for the share of it
-    /// in the log, which asks at every line; may be missing.
+    /// Optional: the machine's current GFLOP/s of matrix products in the model's precision; called
+    /// once per log line.
     std::function<double()> product_gflops = {};
     TrainEvents events = {};
   };
   Trainer(Network& network, const DataSource& data, Setup setup);
 
-  /// Goes on from the newest whole checkpoint, if there is one; tells of damaged ones, and of
-  /// settings of training that are not those of the checkpoint.
+  /// Resumes from the newest undamaged checkpoint, if there is one. Reports damaged checkpoints and
+  /// changed training settings.
   void resume();
-  /// To the end, or until `stop` is set: then a checkpoint is saved and the rest left undone. That
-  /// takes the forward or backward pass of a block at most, and the time to save; a step or an
-  /// evaluation that it interrupts is repeated when the run is resumed. Returns whether it got to
-  /// the end.
+  /// Trains to the end, or until `stop` is set; then saves a checkpoint. Stopping takes at most the
+  /// forward or backward pass of one block plus the save. An interrupted step or evaluation is
+  /// repeated on resume. Returns true if training reached the end.
   bool run(const std::atomic<bool>& stop);
 
   int64_t step() const { return state_.step; }
 
  private:
-  // What a checkpoint knows beside tensors.
+  // Trainer state in a checkpoint, apart from tensors.
   struct State {
     int64_t step = 0;
-    double best = 0;               // score of the best evaluation
-    bool evaluated = false;        // is there one?
-    bool owes_evaluation = false;  // was the evaluation after this step interrupted?
-    double loss_sum = 0;           // since the last line of the log
+    double best = 0;                  // score of the best evaluation
+    bool evaluated = false;           // true after the first evaluation
+    bool evaluation_pending = false;  // the evaluation after this step was interrupted
+    double loss_sum = 0;              // since the last line of the log
     int64_t loss_count = 0;
   };
 
   double take_step(const LoadedBatch& loaded);
-  void stop_on(double number, const char* what, const LoadedBatch& loaded) const;
+  void require_finite_value(double number, const char* what, const LoadedBatch& loaded) const;
   void log_training(double norm);
   bool evaluate_all();
   void train_on(const std::atomic<bool>& stop);
@@ -67,9 +66,9 @@ class Trainer {
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);
-  void tell_changes(const Checkpoint& checkpoint) const;
-  void tell(const Metrics& metrics);
-  bool due(int64_t every) const;
+  void report_changes(const Checkpoint& checkpoint) const;
+  void log_metrics(const Metrics& metrics);
+  bool is_due(int64_t every) const;
   double epochs_done() const;
 
   Network& network_;
@@ -84,9 +83,9 @@ class Trainer {
   State state_;
   int64_t saved_ = -1;  // step of the newest checkpoint; -1: none
   Metrics latest_;
-  // Of the steps since the last line of the log, or since the run went on.
+  // Since the last log line, or since the run was resumed.
   int64_t samples_ = 0;
-  double seconds_ = 0, waited_ = 0;  // in all; for data
+  double seconds_ = 0, waited_ = 0;  // total; waiting for data
 };
 
 }  // namespace translution
