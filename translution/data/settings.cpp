@@ -21,7 +21,7 @@ constexpr const char* kNone = "none";
 Kind<std::vector<Placement>> placements() {
   const auto read = [](const SettingValue& value) {
     std::vector<Placement> placements;
-    if (value.text == kNone) return places;
+    if (value.text == kNone) return placements;
     for (const auto& word : value.words()) {
       const SettingValue one{value.name, word};
       one.check_listed(names_of(kPlacements), kPlacementsForUsers);
