@@ -57,33 +57,33 @@ class AttentionArguments:
     ) -> None:
         """dim, heads, dim_head and grid may be given by place, all others by name.
 
-        dim               channels of input and output
-        heads             attention heads (1)
-        dim_head          channels of a head (64)
+        dim               input and output channels
+        heads             number of attention heads (1)
+        dim_head          channels per head (64)
         grid              sides of the token grid, as in 160, (7, 7), (4, 7, 7) (())
-        cls               a class token in front (False)
-        causal            no token gathers from later ones (False)
-        method            where position enters; see `translution list`: self_attention_no_pos,
+        cls               class token before the other tokens (False)
+        causal            causal mask: tokens attend only to themselves and earlier tokens (False)
+        method            attention method; see `translution list`: self_attention_no_pos,
                           self_attention, relative_key, relative_value, relative_bias,
                           gated_position, rotary, alpha_translution, translution, convolution
                           (translution)
-        roles             which of q, k, v have a matrix per offset, or none (qkv)
-        encoding          a matrix per offset or per token pair: relative, absolute (relative)
-        sharing           how offsets beyond the radius are joined: none, direction, logarithmic
+        roles             roles with a matrix per offset: some of q, k, v, or none (qkv)
+        encoding          one matrix per offset or per token pair: relative, absolute (relative)
+        sharing           weight sharing of offsets beyond the radius: none, direction, logarithmic
                           (none)
         radius            sharing radius (0)
-        rotary            rotate queries and keys that are not relative (False)
+        rotary            rotary position for queries and keys that are not relative (False)
         angles            precision of rotary angles: double, float (double)
-        kernel_size       side of a convolution's window (3)
+        kernel_size       side of the convolution window (3)
         relative_dim      relative channels per head (8)
-        relative_dim_out  relative channels per head behind the matrices; 0: the same (0)
-        shared_qkv        W^q, W^k, W^v for all offsets beside them (True)
-        mixing            how the two parts are joined: sum, mean (sum)
-        qkv_bias          a bias on queries, keys and values (False)
-        dropout           dropout probability of the attention (0.0)
-        init              how weights are initialised: scaled, authors, none (scaled)
-        workspace         bytes of encoded queries and keys that may be kept for backward (the
-                          library's)
+        relative_dim_out  relative channels per head after the matrices; 0: the same as before (0)
+        shared_qkv        additional W^q, W^k, W^v shared by all offsets (True)
+        mixing            combination of the shared and the relative part: sum, mean (sum)
+        qkv_bias          bias on queries, keys and values (False)
+        dropout           dropout probability of attention (0.0)
+        init              weight initialisation: scaled, authors, none (scaled)
+        workspace         maximum bytes of encoded queries and keys saved for backward (the
+                          runtime's workspace)
         precision         precision of matrix products: float32, bf16 (float32)
         relation          instead of the grid
         device            of the parameters (cpu)
@@ -229,44 +229,44 @@ class ViTArguments:
         """None stands for what `model` says, or for what is in brackets.
 
         model             a name such as vit-a/12, for what is not given
-        depth             blocks (6)
-        dim               channels of a token (192)
-        heads             attention heads (3)
-        dim_head          channels of a head (64)
-        mlp_dim           hidden channels of an MLP (768)
-        patch_size        side of a patch in pixels (16)
-        input_embedding   a vector per place added to the input (as the method has it)
+        depth             number of blocks (6)
+        dim               channels per token (192)
+        heads             number of attention heads (3)
+        dim_head          channels per head (64)
+        mlp_dim           hidden channels of the MLPs (768)
+        patch_size        patch side in pixels (16)
+        input_embedding   learned position embedding added to the input (set by the method)
         dropout           dropout probability of features and attention (0.0)
-        init              how weights are initialised: scaled, authors, none (scaled)
-        method            where position enters; see `translution list`: self_attention_no_pos,
+        init              weight initialisation: scaled, authors, none (scaled)
+        method            attention method; see `translution list`: self_attention_no_pos,
                           self_attention, relative_key, relative_value, relative_bias,
                           gated_position, rotary, alpha_translution, translution, convolution
                           (translution)
-        roles             which of q, k, v have a matrix per offset, or none (qkv)
-        encoding          a matrix per offset or per token pair: relative, absolute (relative)
-        sharing           how offsets beyond the radius are joined: none, direction, logarithmic
+        roles             roles with a matrix per offset: some of q, k, v, or none (qkv)
+        encoding          one matrix per offset or per token pair: relative, absolute (relative)
+        sharing           weight sharing of offsets beyond the radius: none, direction, logarithmic
                           (none)
         radius            sharing radius (0)
-        rotary            rotate queries and keys that are not relative (False)
+        rotary            rotary position for queries and keys that are not relative (False)
         angles            precision of rotary angles: double, float (double)
-        kernel_size       side of a convolution's window (3)
+        kernel_size       side of the convolution window (3)
         relative_dim      relative channels per head (8)
-        relative_dim_out  relative channels per head behind the matrices; 0: the same (0)
-        shared_qkv        W^q, W^k, W^v for all offsets beside them (True)
-        mixing            how the two parts are joined: sum, mean (sum)
-        hybrid_layers     number of layers, from the first, that use the method (all)
+        relative_dim_out  relative channels per head after the matrices; 0: the same as before (0)
+        shared_qkv        additional W^q, W^k, W^v shared by all offsets (True)
+        mixing            combination of the shared and the relative part: sum, mean (sum)
+        hybrid_layers     number of leading layers that use the method (all)
         rest              method of the other layers: self_attention_no_pos, self_attention,
                           relative_key, relative_value, relative_bias, gated_position, rotary,
                           alpha_translution, translution, convolution (self_attention_no_pos)
-        extra_norms       norms around the patch embedding, or a second one before a gpt's head
+        extra_norms       norms around the patch embedding (vit), second norm before the head (gpt)
                           (True)
-        qkv_bias          a bias on queries, keys and values (False)
-        gelu              GELU of the MLPs: exact, tanh (exact)
-        norm_eps          added to the variance in a norm (1e-05)
+        qkv_bias          bias on queries, keys and values (False)
+        gelu              form of GELU in the MLPs: exact, tanh (exact)
+        norm_eps          epsilon added to the variance in norms (1e-05)
         image_size        image size in pixels, as in 84 or 84x60 ((224, 224))
         channels          input channels (3)
         classes           number of classes (1000)
-        pooling           read a class token, or average the patches: cls, mean (cls)
+        pooling           input of the head: class token, or mean of the patches: cls, mean (cls)
         precision         precision of matrix products: float32, bf16 (float32)
         device            of the parameters (cpu)
         dtype             of the parameters (PyTorch's default)
@@ -378,40 +378,40 @@ class GPTArguments:
         """None stands for what `model` says, or for what is in brackets.
 
         model             a name such as gpt-a-160, for what is not given
-        depth             blocks (6)
-        dim               channels of a token (192)
-        heads             attention heads (3)
-        dim_head          channels of a head (64)
-        mlp_dim           hidden channels of an MLP (768)
-        length            the most tokens it takes (160)
-        input_embedding   a vector per place added to the input (as the method has it)
+        depth             number of blocks (6)
+        dim               channels per token (192)
+        heads             number of attention heads (3)
+        dim_head          channels per head (64)
+        mlp_dim           hidden channels of the MLPs (768)
+        length            maximum number of tokens (160)
+        input_embedding   learned position embedding added to the input (set by the method)
         dropout           dropout probability of features and attention (0.0)
-        init              how weights are initialised: scaled, authors, none (scaled)
-        method            where position enters; see `translution list`: self_attention_no_pos,
+        init              weight initialisation: scaled, authors, none (scaled)
+        method            attention method; see `translution list`: self_attention_no_pos,
                           self_attention, relative_key, relative_value, relative_bias,
                           gated_position, rotary, alpha_translution, translution, convolution
                           (translution)
-        roles             which of q, k, v have a matrix per offset, or none (qkv)
-        encoding          a matrix per offset or per token pair: relative, absolute (relative)
-        sharing           how offsets beyond the radius are joined: none, direction, logarithmic
+        roles             roles with a matrix per offset: some of q, k, v, or none (qkv)
+        encoding          one matrix per offset or per token pair: relative, absolute (relative)
+        sharing           weight sharing of offsets beyond the radius: none, direction, logarithmic
                           (none)
         radius            sharing radius (0)
-        rotary            rotate queries and keys that are not relative (False)
+        rotary            rotary position for queries and keys that are not relative (False)
         angles            precision of rotary angles: double, float (double)
-        kernel_size       side of a convolution's window (3)
+        kernel_size       side of the convolution window (3)
         relative_dim      relative channels per head (8)
-        relative_dim_out  relative channels per head behind the matrices; 0: the same (0)
-        shared_qkv        W^q, W^k, W^v for all offsets beside them (True)
-        mixing            how the two parts are joined: sum, mean (sum)
-        hybrid_layers     number of layers, from the first, that use the method (all)
+        relative_dim_out  relative channels per head after the matrices; 0: the same as before (0)
+        shared_qkv        additional W^q, W^k, W^v shared by all offsets (True)
+        mixing            combination of the shared and the relative part: sum, mean (sum)
+        hybrid_layers     number of leading layers that use the method (all)
         rest              method of the other layers: self_attention_no_pos, self_attention,
                           relative_key, relative_value, relative_bias, gated_position, rotary,
                           alpha_translution, translution, convolution (self_attention_no_pos)
-        extra_norms       norms around the patch embedding, or a second one before a gpt's head
+        extra_norms       norms around the patch embedding (vit), second norm before the head (gpt)
                           (True)
-        qkv_bias          a bias on queries, keys and values (False)
-        gelu              GELU of the MLPs: exact, tanh (exact)
-        norm_eps          added to the variance in a norm (1e-05)
+        qkv_bias          bias on queries, keys and values (False)
+        gelu              form of GELU in the MLPs: exact, tanh (exact)
+        norm_eps          epsilon added to the variance in norms (1e-05)
         vocabulary        number of distinct tokens (50257)
         precision         precision of matrix products: float32, bf16 (float32)
         device            of the parameters (cpu)
