@@ -4,8 +4,8 @@
     layer = translution.Translution(dim=192, heads=3, dim_head=64, grid=(7, 7), cls=True)
     y = layer(torch.randn(2, 50, 192))
 
-The modules have the names, options and parameters of the C++ library, whose ops they call; they
-are also there as ``torch.ops.translution``. See docs/python.md.
+The modules have the same names, options and parameters as in the C++ library and call its ops,
+``torch.ops.translution``. See docs/python.md.
 """
 
 from . import safetensors
@@ -23,7 +23,7 @@ from .vit import ViT
 
 __version__ = "0.1.0"
 
-#: The file of the library that was loaded, and the LibTorch version it was built for.
+#: The loaded library file, and the LibTorch version that it was built for.
 library_path = str(PATH)
 library_torch = BUILT.torch
 

@@ -1,4 +1,4 @@
-"""Says what is wrong with weights that do not fit, and what to do."""
+"""Error messages for weights that do not fit: what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, List, Mapping, Optional, Sequence
 
 from torch import Tensor, nn
 
-# Parameters with a row for each offset, beside the tables of matrices.
+# Parameters with one row per offset, in addition to the weight tables.
 _ROWS = ("key_vectors", "value_vectors", "bias")
 
 
@@ -25,7 +25,7 @@ def _describe(layer: nn.Module) -> str:
 
 
 def _why(layer: nn.Module, name: str, saved: Sequence[int], own: Sequence[int]) -> str:
-    """What the shapes say about the options that the weights were saved with."""
+    """Explains a difference of shapes by the options that the weights were saved with."""
     o = layer.options
     if len(saved) != len(own):
         return (f"one is a matrix per offset, the other is not; this layer is {o['method']} with "
@@ -38,8 +38,8 @@ def _why(layer: nn.Module, name: str, saved: Sequence[int], own: Sequence[int]) 
 
 
 def _saved_with(layer: nn.Module, metadata: Mapping[str, Any]) -> Optional[str]:
-    """What state_dict noted beside the weights and shapes do not show, such as a grid that was
-    turned round, or as many channels in more heads."""
+    """Compares the options in state_dict's metadata with the layer's, for differences that shapes do
+    not show: a transposed grid, or the same channels in more heads. None if they agree."""
     saved = metadata.get("translution")
     if saved is None:
         return None
@@ -56,7 +56,7 @@ def _saved_with(layer: nn.Module, metadata: Mapping[str, Any]) -> Optional[str]:
 
 
 def check_tensor(name: str, saved: Tensor, own: Tensor) -> Optional[str]:
-    """Refuses values that are no floating-point numbers; warns about another precision."""
+    """Returns an error if the tensor is not floating-point; warns if its dtype differs."""
     if not saved.is_floating_point():
         return (f"{name} holds {saved.dtype}, expected {own.dtype}; these are no weights: "
                 "save those of the model")
@@ -69,7 +69,7 @@ def check_tensor(name: str, saved: Tensor, own: Tensor) -> Optional[str]:
 
 def check_layer(layer: nn.Module, state: Mapping[str, Any], prefix: str,
                 metadata: Mapping[str, Any]) -> List[str]:
-    """One line for everything that does not fit the attention layer at `prefix`."""
+    """One line per tensor that does not fit the attention layer at `prefix`."""
     messages: List[str] = []
     for name in layer._names:
         saved, own = state.get(prefix + name), getattr(layer, name)
@@ -87,8 +87,8 @@ def check_layer(layer: nn.Module, state: Mapping[str, Any], prefix: str,
 
 
 class Explained(nn.Module):
-    """Looks at the types of all weights first, and adds to load_state_dict's errors what to do about
-    missing and unknown names."""
+    """Checks the dtypes of all weights in load_state_dict, and adds advice to its errors about missing
+    and unknown names."""
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         for name, own in self.named_parameters():

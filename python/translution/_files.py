@@ -1,4 +1,4 @@
-"""Paths that are written to, by the rules of io/atomic_file.h."""
+"""Atomic writes of files, by the rules of io/atomic_file.h."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _numbers = itertools.count()
 
 
 def path_text(path: Union[str, Path]) -> str:
-    """The path as text. An empty one is refused: it is a variable that was not set."""
+    """The path as text. Raises ValueError for an empty path, usually an unset variable."""
     text = os.fspath(path)
     if not text:
         raise ValueError("expected the path of a file, got ''")
@@ -22,9 +22,9 @@ def path_text(path: Union[str, Path]) -> str:
 
 @contextmanager
 def written(path: Union[str, Path]) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` in one step when all went well. Symbolic
-    links are followed, and a file that is replaced keeps its mode. A device, pipe or socket is never
-    replaced: the bytes are written to it as they come."""
+    """A file to write to, which replaces `path` atomically if no exception was raised. Symbolic links
+    are followed, and the mode of a replaced file is preserved. A device, pipe or socket is never
+    replaced: the bytes are written to it directly."""
     text = path_text(path)
     there = os.stat(text) if os.path.exists(text) else None
     if there is not None and not stat.S_ISREG(there.st_mode):

@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Iterator, List, NamedTuple
 
-_TORCH_CAME_FIRST = "torch" in sys.modules
+_TORCH_IMPORTED_FIRST = "torch" in sys.modules
 
 import torch  # noqa: E402
 
@@ -26,7 +26,7 @@ class LibraryError(ImportError):
 
 
 class Built(NamedTuple):
-    """What a library says about itself: its version, and the LibTorch that it was built for."""
+    """The version of a library, and the LibTorch version that it was built for."""
 
     version: str
     torch: str
@@ -46,15 +46,15 @@ def _system_folders() -> Iterator[Path]:
 def _candidates() -> Iterator[Path]:
     package = Path(__file__).resolve().parent
     yield package / NAME
-    yield package.parents[1] / "build" / NAME  # used from the source tree, through PYTHONPATH
+    yield package.parents[1] / "build" / NAME  # used from the source tree with PYTHONPATH
     for folder in _system_folders():
         yield folder / NAME
-        yield from sorted(folder.glob(NAME + ".*"), reverse=True)  # without the link for linkers
+        yield from sorted(folder.glob(NAME + ".*"), reverse=True)  # if the unversioned link is missing
 
 
 def find_library() -> Path:
-    """The library's file: what TRANSLUTION_LIBRARY names, else beside this package, in the build
-    tree, or where the system keeps libraries."""
+    """The library's file: TRANSLUTION_LIBRARY if set, else in the package's directory, in the build
+    tree, or in the system's library directories. Raises LibraryError if there is none."""
     named = os.environ.get(VARIABLE)
     if named:
         path = Path(named)
@@ -74,7 +74,7 @@ def find_library() -> Path:
 
 
 def read_mark(path: Path) -> Built:
-    """What the library says about itself, read from its file without loading it."""
+    """Reads the version mark from the library's file without loading it."""
     if path.stat().st_size == 0:
         raise LibraryError(f"translution: {path} is empty; build or install the library again")
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -87,7 +87,7 @@ def read_mark(path: Path) -> Built:
 
 
 def _series(version: str) -> str:
-    """"1.13" of "1.13.0a0": what a library must be built for."""
+    """The PyTorch series of a version: "1.13" for "1.13.0a0". A library serves one series."""
     found = re.match(r"\d+\.\d+", version)
     return found[0] if found else version
 
@@ -98,7 +98,7 @@ def _advice(built: Built) -> str:
 
 
 def check_version(path: Path) -> Built:
-    """Refuses a library that was built for another PyTorch, before it is loaded."""
+    """Raises LibraryError if the library was built for another PyTorch series."""
     built = read_mark(path)
     if _series(built.torch) != _series(torch.__version__):
         raise LibraryError(f"translution: {path} was built for PyTorch {_series(built.torch)}, "
@@ -107,7 +107,7 @@ def check_version(path: Path) -> Built:
 
 
 def load(path: Path) -> Built:
-    """Loads the library, so that torch.ops.translution has its ops."""
+    """Loads the library and registers its ops as torch.ops.translution."""
     built = check_version(path)
     try:
         torch.ops.load_library(str(path))
@@ -122,9 +122,9 @@ def load(path: Path) -> Built:
 
 
 def limit_onednn(limit: str, torch_came_first: bool) -> None:
-    """Keeps oneDNN from using AMX on machines that do not say how to configure its tiles, where a
-    product of bfloat16 ends in an illegal instruction. `limit`: what the library did when it was
-    loaded. A oneDNN inside PyTorch reads the variable at its first product."""
+    """Prevents oneDNN from using AMX on machines that hide CPUID leaf 0x1D, where a bfloat16 product
+    ends in an illegal instruction. `limit` is what the library did when it was loaded. A oneDNN
+    inside PyTorch reads the variable at its first product."""
     if limit == "ours_only":
         os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     if limit == "too_late" or (limit == "ours_only" and torch_came_first):
@@ -136,4 +136,4 @@ def limit_onednn(limit: str, torch_came_first: bool) -> None:
 
 PATH = find_library()
 BUILT = load(PATH)
-limit_onednn(torch.ops.translution.onednn_limit(), _TORCH_CAME_FIRST)
+limit_onednn(torch.ops.translution.onednn_limit(), _TORCH_IMPORTED_FIRST)

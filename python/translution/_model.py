@@ -1,4 +1,4 @@
-"""What ViT and GPT have in common: options that the library checks and completes."""
+"""Common base of ViT and GPT: options that the library checks and completes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._options import options_text
 
 
 class Model(Explained, nn.Module):
-    """A network of that family. `options` has all options, `plan` what follows from them."""
+    """A network of one family. `options` has all options, `plan` the values derived from them."""
 
     family = ""
 
@@ -22,12 +22,12 @@ class Model(Explained, nn.Module):
         #: grid, tokens, cls, causal, embeds_input, and the options of each layer's attention.
         self.plan: Dict[str, Any] = json.loads(
             torch.ops.translution.model_options(self.family, options_text("model", options)))
-        #: All options, with their defaults; the class called with them gives the same model.
+        #: All options, defaults included; the class called with them builds the same model.
         self.options: Dict[str, Any] = self.plan.pop("options")
         self._require_memory(torch.empty(0, device=device, dtype=dtype))
 
     def _require_memory(self, example: Tensor) -> None:
-        """Refuses a model that is larger than the memory, before any of it is allocated."""
+        """Raises MemoryError for a model that is larger than the memory, before it is allocated."""
         if example.device.type != "cpu":
             return
         count = torch.ops.translution.count_parameters(self.family, json.dumps(self.options))

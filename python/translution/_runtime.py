@@ -1,4 +1,4 @@
-"""What all layers of the process share."""
+"""Process-wide options of the library."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from . import _library  # noqa: F401  (loads the ops)
 
 
 class Runtime:
-    """What all layers of the process share; `translution.runtime` is the one object. Environment
-    variables say what it starts with. Setting a value that makes no sense raises ValueError."""
+    """Process-wide options; `translution.runtime` is the only object. Environment variables set the
+    initial values. Setting an invalid value raises ValueError."""
 
     __slots__ = ()
 
     @property
     def threads(self) -> int:
-        """Threads of the library's kernels; PyTorch's own are not touched. Setting 0 makes it
-        automatic again, as it starts: PyTorch's number, or every core that the process may use
-        where PyTorch started with one thread, nobody has changed that, and OMP_NUM_THREADS is not
-        set."""
+        """Threads of the library's kernels; PyTorch's own are not changed. Setting 0 restores the
+        automatic number: PyTorch's, or all cores available to the process if PyTorch started with
+        one thread, its number was not changed, and OMP_NUM_THREADS is not set."""
         return torch.ops.translution.runtime_threads()
 
     @threads.setter
@@ -27,8 +26,8 @@ class Runtime:
 
     @property
     def workspace(self) -> int:
-        """Bytes of encodings that a layer may keep for backward, where it is made without
-        `workspace=`. Read when the layer is made. 512 MiB, or TRANSLUTION_WORKSPACE."""
+        """Bytes of encodings that a layer may save for backward, if it is built without
+        `workspace=`. Read when the layer is built. Initially TRANSLUTION_WORKSPACE or 512 MiB."""
         return torch.ops.translution.runtime_workspace()
 
     @workspace.setter
@@ -37,8 +36,8 @@ class Runtime:
 
     @property
     def implementation(self) -> str:
-        """"fused", the CPU kernels, or "portable", plain PyTorch calls, to compare with. "fused",
-        or TRANSLUTION_IMPL."""
+        """"fused" (the CPU kernels) or "portable" (plain PyTorch calls, for comparison). Initially
+        TRANSLUTION_IMPL or "fused"."""
         return torch.ops.translution.runtime_implementation()
 
     @implementation.setter
@@ -47,8 +46,8 @@ class Runtime:
 
     @property
     def pool_limit(self) -> int:
-        """Bytes of freed temporaries that may be kept for the next call; a quarter of the memory
-        that the process may take. A lower limit frees what exceeds it."""
+        """Bytes of freed temporaries that may be held for the next call. Initially a quarter of the
+        memory available to the process. A lower limit frees the excess."""
         return torch.ops.translution.runtime_pool_limit()
 
     @pool_limit.setter
@@ -57,11 +56,11 @@ class Runtime:
 
     @property
     def pool_bytes(self) -> int:
-        """Bytes that are kept now, and not in use."""
+        """Bytes that are held now and not in use."""
         return torch.ops.translution.runtime_pool_bytes()
 
     def release_pool(self) -> int:
-        """Gives these back to the system; returns how many they were."""
+        """Returns these bytes to the system, and their number to the caller."""
         return torch.ops.translution.release_runtime_pool()
 
     def __repr__(self) -> str:

@@ -11,11 +11,12 @@ from torch import Tensor
 
 class AdamW(torch.optim.Optimizer):
     """AdamW with decoupled weight decay on the CPU: one pass over weights, gradients and moments on
-    all threads, the same bits for any number of them.
+    all threads, with the same bits for any number of threads.
 
-    weight_decay acts on tensors of two or more dimensions only: norms and biases keep theirs.
-    clip         gradients are scaled down to this global norm on the way; 0: not at all. `norm` is
-                 the norm before, of the last step. With one that is not finite nothing is changed.
+    weight_decay applies to tensors of two or more dimensions only, not to norms and biases
+    clip         largest global norm of the gradients, which are scaled down to it; 0: no clipping.
+                 `norm` is the norm before clipping in the last step. If it is not finite, the step
+                 changes nothing.
     """
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3,
@@ -38,7 +39,7 @@ class AdamW(torch.optim.Optimizer):
         return state["exp_avg"], state["exp_avg_sq"]
 
     def _update(self, group: Any, parameters: List[Tensor], steps: int, scale: float) -> None:
-        """Parameters that are at the same step, in one call."""
+        """Updates parameters that are at the same step, in one call."""
         moments = [self._moments(parameter) for parameter in parameters]
         torch.ops.translution.adamw_(
             parameters, [parameter.grad for parameter in parameters], [m for m, _ in moments],

@@ -1,4 +1,4 @@
-"""The attention layer, by any method of the family."""
+"""The attention layer for every method."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ._signatures import AlphaTranslutionArguments, AttentionArguments, Translut
 from .linear import Linear
 
 
-#: Query rows: token indices, as a tensor of int64 or as plain numbers; plain ones are traced.
+#: Query rows: token indices, as an int64 tensor or as plain ints; tracing records plain ints.
 Rows = Union[Tensor, Sequence[int]]
 
 
 def row_list(rows: Optional[Rows]) -> List[int]:
-    """Query rows as plain numbers; none for all."""
+    """Query rows as plain ints; an empty list means all."""
     if rows is None:
         return []
     if isinstance(rows, Tensor):
@@ -38,7 +38,7 @@ class Relation(NamedTuple):
 
     slots:     int64 [N, N]; the weight row of the pair "i gathers from j", or -1 for no pair
     num_slots: how many rows there are
-    mirror:    the key row of each row; empty: that of the reverse pair
+    mirror:    the key row of each row; empty: the row of the reverse pair
     """
 
     slots: Tensor
@@ -49,12 +49,12 @@ class Relation(NamedTuple):
 class Attention(AttentionArguments, Explained, nn.Module):
     """Multi-head attention with output projection: x [B, N, dim] -> [B, N, dim].
 
-    A layer whose grid has one side takes shorter input as well. With precision "bf16" operands of
-    products are rounded to bfloat16, everything else stays float32. Parameters are those of the C++
-    layer under the same names: `query` [slots, dim, heads*dim_head] and so on, and `out`.
+    A layer with a one-dimensional grid also takes shorter input. With precision "bf16" the operands
+    of products are rounded to bfloat16; everything else stays float32. Parameters have the names of
+    the C++ layer: `query` [slots, dim, heads*dim_head] and so on, and `out`.
     """
 
-    _method: Optional[str] = None  # the only one of this class
+    _method: Optional[str] = None  # the only method of this class; None: any
 
     def _build(self, options: Dict[str, Any], relation: Optional[Relation], device: Any,
                dtype: Optional[torch.dtype]) -> None:
@@ -65,16 +65,16 @@ class Attention(AttentionArguments, Explained, nn.Module):
         self.relation = relation
         text, pairs, tokens, shorter, tables = torch.ops.translution.attention_layout(
             options_text("attention", options), *self._relation_arguments())
-        #: All options, with their defaults.
+        #: All options, defaults included.
         self.options: Dict[str, Any] = json.loads(text)
-        #: How many tokens the layer takes; 0: any number, where no grid was given.
+        #: Number of input tokens; 0 without a grid: any number.
         self.tokens: int = tokens
         self._pairs: str = pairs  # how tokens relate: "7x7 cls", "160 causal"
         self._shorter: bool = shorter
         self._tables: Dict[str, Tensor] = tables  # angles and offsets of the grid; stay on the CPU
-        started = self._start(device, dtype)
-        self._names: List[str] = list(started)
-        for name, value in started.items():
+        parameters = self._initial_parameters(device, dtype)
+        self._names: List[str] = list(parameters)
+        for name, value in parameters.items():
             self.register_parameter(name, nn.Parameter(value))
         o = self.options
         self.out = Linear(o["heads"] * o["dim_head"], o["dim"], precision=o["precision"],
@@ -85,15 +85,15 @@ class Attention(AttentionArguments, Explained, nn.Module):
             return ()
         return self.relation.slots, self.relation.num_slots, list(self.relation.mirror)
 
-    def _start(self, device: Any, dtype: Optional[torch.dtype]) -> Dict[str, Tensor]:
+    def _initial_parameters(self, device: Any, dtype: Optional[torch.dtype]) -> Dict[str, Tensor]:
         return torch.ops.translution.attention_start(
             json.dumps(self.options), *self._relation_arguments(),
             device=torch.device(device or "cpu"), dtype=dtype or torch.get_default_dtype())
 
     def reset_parameters(self) -> None:
-        """Starts all weights anew."""
+        """Initialises all weights again."""
         with torch.no_grad():
-            for name, value in self._start(self.out.weight.device, self.out.weight.dtype).items():
+            for name, value in self._initial_parameters(self.out.weight.device, self.out.weight.dtype).items():
                 getattr(self, name).copy_(value)
         self.out.reset_parameters()
 
@@ -107,7 +107,7 @@ class Attention(AttentionArguments, Explained, nn.Module):
             o.get("precision", "float32"))  # layers of older files have none
 
     def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
-        """[B, N, dim] -> [B, N, dim], or [B, len(rows), dim] for the query rows asked for."""
+        """[B, N, dim] -> [B, N, dim], or [B, len(rows), dim] for the given query rows."""
         return self.out(self._attend(x, rows, False)[0])
 
     def forward_with_map(self, x: Tensor, rows: Optional[Rows] = None) -> Tuple[Tensor, Tensor]:
@@ -149,5 +149,5 @@ class AlphaTranslution(AlphaTranslutionArguments, Attention):
     _method = "alpha_translution"
 
 
-#: The name under which the authors' code has it now.
+#: The name in the authors' current code.
 LoRTranslution = AlphaTranslution

@@ -1,4 +1,4 @@
-"""Weights of the authors' released code, of GPT-2 and of timm's ViT, in modules of ours."""
+"""Loads weights of the authors' released code, of GPT-2 and of timm's ViT into our modules."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MODELS = {"vit": ViT, "gpt": GPT}
 _Result = TypeVar("_Result")
 
 
-def _ask(op: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Calls an op; what it refuses becomes a ValueError of one line."""
+def _call_op(op: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Calls an op; turns its RuntimeError into a ValueError of one line."""
     try:
         return op(*arguments)
     except RuntimeError as error:
@@ -30,7 +30,7 @@ def _ask(op: Callable[..., _Result], *arguments: Any) -> _Result:
 def _tensors(state: Mapping[str, Any], source: str) -> Dict[str, Tensor]:
     for name, value in state.items():
         if not isinstance(value, Tensor):
-            raise ValueError(f"{source}: '{name}' is {type(value).__name__}, expected a tensor; hand in "
+            raise ValueError(f"{source}: '{name}' is {type(value).__name__}, expected a tensor; pass "
                              "the state_dict of the model")
     return {name: value.detach() for name, value in state.items()}
 
@@ -42,7 +42,7 @@ def _fill(module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
 
 
 class NormedAttention(nn.Sequential):
-    """A layer as the authors' code has it: a norm, then attention."""
+    """A layer as in the authors' code: a norm, then attention."""
 
     def __init__(self, attention: Attention) -> None:
         super().__init__(OrderedDict(norm=LayerNorm(attention.options["dim"]),
@@ -75,7 +75,7 @@ def from_authors(
     dim_relenc: Optional[int] = None,
     tln_num: Optional[int] = None,
 ) -> nn.Module:
-    """A module of ours that computes what the authors' does, with its weights and their type.
+    """Our module that computes the same as the authors', with its weights and dtype.
 
     family      former, rope_former, rope, lor_rope, or some of q, k, v: "qkv", "lor_kv"; for a
                 model also a name with its size: "lor_qkv_tiny"
@@ -97,9 +97,9 @@ def from_authors(
         num_classes=num_classes, channels=channels, seq_len=seq_len, vocab_size=vocab_size,
         dim_relenc=dim_relenc, tln_num=tln_num)
     texts = {name: str(value) for name, value in given.items() if value is not None}
-    described = json.loads(_ask(torch.ops.translution.authors_options, family, kind, texts))
+    described = json.loads(_call_op(torch.ops.translution.authors_options, family, kind, texts))
     own = described if kind == "layer" else described["options"]
-    weights = _ask(torch.ops.translution.from_authors, family, kind, json.dumps(own),
+    weights = _call_op(torch.ops.translution.from_authors, family, kind, json.dumps(own),
                    _tensors(state_dict, source), source)
     make = Attention if kind == "layer" else _MODELS[kind]
     module = make(**{**own, "init": "none"})
@@ -116,12 +116,12 @@ def to_authors(module: nn.Module, family: str = "") -> Dict[str, Tensor]:
                          f"{type(module).__name__}")
     options = module.options if kind != "layer" else module.attention.options
     weights = {name: value.detach() for name, value in module.named_parameters()}
-    return dict(_ask(torch.ops.translution.to_authors, family, kind, json.dumps(options), weights,
+    return dict(_call_op(torch.ops.translution.to_authors, family, kind, json.dumps(options), weights,
                      "module"))
 
 
-def _told(format: str, state_dict: Mapping[str, Any], source: str) -> nn.Module:
-    settings, weights = _ask(torch.ops.translution.convert_weights, format, {},
+def _convert(format: str, state_dict: Mapping[str, Any], source: str) -> nn.Module:
+    settings, weights = _call_op(torch.ops.translution.convert_weights, format, {},
                              _tensors(state_dict, source), source)
     family, plan = torch.ops.translution.model_of_settings(settings)
     return _fill(_MODELS[family](**{**json.loads(plan)["options"], "init": "none"}), weights)
@@ -129,9 +129,9 @@ def _told(format: str, state_dict: Mapping[str, Any], source: str) -> nn.Module:
 
 def from_gpt2(state_dict: Mapping[str, Any], *, source: str = "state_dict") -> GPT:
     """GPT-2 under the names of Hugging Face; sizes are read off the tensors."""
-    return _told("gpt2", state_dict, source)
+    return _convert("gpt2", state_dict, source)
 
 
 def from_timm(state_dict: Mapping[str, Any], *, source: str = "state_dict") -> ViT:
     """timm's vit_* with a class token; sizes are read off the tensors."""
-    return _told("timm", state_dict, source)
+    return _convert("timm", state_dict, source)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from . import safetensors
 from ._files import path_text
 from ._model import Model
-from .authors import _ask
+from .authors import _call_op
 from .gpt import GPT
 from .vit import ViT
 
@@ -63,7 +63,7 @@ def load_model(path: Union[str, Path], precision: Optional[str] = None, *, devic
                          "and use load_weights")
     family, plan = torch.ops.translution.model_of_settings(settings)
     options = json.loads(plan)["options"]
-    _ask(torch.ops.translution.require_shapes, family, json.dumps(options), tensors, str(path))
+    _call_op(torch.ops.translution.require_shapes, family, json.dumps(options), tensors, str(path))
     changed = {"init": "none", "precision": precision or trained_in}
     model = _FAMILIES[family](**{**options, **changed}, device=device, dtype=dtype)
     _load(model, tensors, path)
@@ -78,7 +78,7 @@ def load_weights(module: nn.Module, path: Union[str, Path]) -> None:
 
 
 def _load(module: nn.Module, tensors: Dict[str, Tensor], path: Union[str, Path]) -> None:
-    _ask(torch.ops.translution.require_finite, tensors, str(path))
+    _call_op(torch.ops.translution.require_finite, tensors, str(path))
     try:
         module.load_state_dict(tensors)
     except RuntimeError as error:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from . import safetensors
-from .authors import _ask, _tensors
+from .authors import _call_op, _tensors
 
 _WRAPPERS = ("state_dict", "model", "model_state_dict")  # under which training scripts keep it
 
@@ -75,7 +75,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
             parser.error(f"{name}: expected a path, got ''")
     try:
         settings = _read_settings(torch.ops.translution.setting_names(), rest)
-        metadata, weights = _ask(torch.ops.translution.convert_weights, known.source, settings,
+        metadata, weights = _call_op(torch.ops.translution.convert_weights, known.source, settings,
                                  read_state(known.IN), known.IN)
         safetensors.save_file(known.OUT, dict(weights), dict(metadata))
     except (OSError, ValueError) as error:
