@@ -1,7 +1,7 @@
 # The two commands of the README:
 #   make run    install what is missing, compile the program, and train two small networks on digits
 #   make test   install what is missing, compile everything, and run every test
-# And for those who change it:
+# For developers:
 #   make build        everything that make test compiles
 #   make build-time   how long compiling takes from nothing, and after one change
 #   make fuzz         every parser of files under clang's sanitizers, 10 s each

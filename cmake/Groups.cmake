@@ -1,6 +1,6 @@
-# compile_in_groups(TARGET): the compiler sees up to five neighbouring sources of a folder as one, so
-# that headers are read, and their templates compiled, once for all of them. Names in anonymous
-# namespaces must differ within a folder for that. Turn off with -DTRANSLUTION_GROUPS=OFF.
+# compile_in_groups(TARGET): compiles up to five neighbouring sources of a folder as one, so that
+# headers and templates are compiled once. Names in anonymous namespaces must therefore differ within a
+# folder. Turn off with -DTRANSLUTION_GROUPS=OFF.
 option(TRANSLUTION_GROUPS "Compile sources in groups (faster from scratch)" ON)
 function(compile_in_groups target)
   get_target_property(sources ${target} SOURCES)

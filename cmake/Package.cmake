@@ -33,7 +33,7 @@ endforeach()
 list(JOIN needed ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, pkg-config")
 
-# What Debian wants to find beside every package.
+# Every Debian package needs a copyright file.
 foreach(component program development)
   string(TOUPPER ${component} name)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright COMPONENT ${component}

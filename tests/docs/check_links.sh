@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fails unless every file that README.md and docs/ link to or show is there, every heading that a
-# link names too, and every page of the site's navigation; and unless every page is in it.
+# Fails unless all files and headings that README.md, CONTRIBUTING.md and docs/ link to exist, and mkdocs.yml
+# lists exactly the pages of docs/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 failed=0
 complain() { echo "$1" >&2; failed=1; }
 
-# The names by which headings of a page are linked: lower case, blanks to hyphens, no punctuation.
+# Anchors of a page's headings: lower case, hyphens for blanks, no punctuation.
 anchors() {
   sed '/^```/,/^```/d' "$1" |
     LC_ALL=C.UTF-8 sed -nE '/^#+ /{ s/^#+ +//; s/[^[:alnum:]_ -]//g; s/ /-/g; s/.*/\L&/; p }'

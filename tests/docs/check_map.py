@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Fails unless the map is true.
+"""Fails unless docs/ARCHITECTURE.md matches the source tree.
 
 docs/ARCHITECTURE.md names every file of translution/, apps/translution/, scripts/ and python/translution/ in the
-part about its folder, and no others. Paths in all pages lead to files. Names of code in PAGES_OF_CODE are in the
-sources. docs/api.md names every argument of the Python layer.
+part about its folder, and no others. Paths in all pages exist. Code names in PAGES_OF_CODE exist in the sources. docs/api.md names every argument of the Python layer.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""README.md and docs/*.md as data: every command and snippet, and what the page's source says about it.
+"""README.md, CONTRIBUTING.md and docs/*.md as data: every command and snippet, with the notes about it.
 
 Comments right above a block or table, or right before a code span:
 

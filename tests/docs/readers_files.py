@@ -1,7 +1,6 @@
-"""What a page's reader has before a command of it: tiny files of the same kinds, made where they are named.
+"""Creates the files that a reader of a page has before a command: tiny files of the same kind and name.
 
-A file that a program or a network would bring is written here; whatever the program itself makes, such as
-a run, it makes.
+Downloads and files of other programs are written here; a run is created by the program itself.
 """
 
 import gzip

@@ -64,8 +64,8 @@ def tiny(command: str) -> str:
 
 
 def expect_output(snippet: Snippet, printed: str) -> None:
-    """What the page shows is printed, in this order, whatever the blanks and line ends between words;
-    a line "…" stands for anything."""
+    """Raises Failure unless `printed` contains the lines that the page shows, in this order. White space
+    is ignored; a line "…" matches anything."""
     rest = " ".join(printed.split())
     for part in re.split(r"^\s*…\s*$", "\n".join(snippet.output), flags=re.M):
         shown = " ".join(part.split())
@@ -75,7 +75,7 @@ def expect_output(snippet: Snippet, printed: str) -> None:
 
 
 def printed_remarks(text: str) -> List[str]:
-    """What Python prints as the page says: print(…)  # this."""
+    """The expected outputs in remarks: print(…)  # this."""
     return re.findall(r"^print\(.*\)\s+# (.+)$", text, re.M)
 
 
@@ -133,7 +133,7 @@ class Sandbox:
 
 
 class Names:
-    """What a code span may name: options and commands of the program, targets of make, scripts."""
+    """The names that a code span may use: options and commands of the program, make targets, scripts."""
 
     def __init__(self, program: Path) -> None:
         def output(*arguments: str) -> str:
@@ -146,7 +146,7 @@ class Names:
         self.targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
 
     def complaint(self, span: str) -> str:
-        """What is wrong with it; empty if nothing is."""
+        """The error; empty if there is none."""
         words = span.split()
         if words[0] in ("cmake", "pip", "python", "python3", "apt-get"):
             return ""
@@ -181,7 +181,7 @@ class Report:
         print(f"{place}: {why}", flush=True)
 
     def left_to_others(self, snippet: Snippet) -> bool:
-        """Is it run by another test, or by none?"""
+        """True if another test runs the snippet, or none does."""
         if "not run" in snippet.notes:
             self.not_run[snippet.place, snippet.notes["not run"]] = None
             return True
@@ -209,7 +209,7 @@ class Report:
 
 
 def key_of(snippet: Snippet) -> str:
-    """The same for commands that leave nothing behind and do the same: they run once for all pages."""
+    """A key that is equal for equivalent commands without side effects, which run once for all pages."""
     if not re.search(r"translution (bench|info) |\.bench_step|build/benchmarks/|scripts/figures ",
                      snippet.text):
         return snippet.place + snippet.text
