@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "apps/translution/paper/tables.h"
@@ -313,7 +315,8 @@ TEST(Help, NamesTheDefaultsOfTheCommand) {
     const std::string help = output_of(command + " --help");
     const size_t begin = help.find("\n  " + option + " ");
     const auto text = help.substr(begin, help.find("\n  -", begin + 1) - begin);
-    return text.substr(text.rfind('('), text.rfind(')') + 1 - text.rfind('('));
+    const auto bracket = text.substr(text.rfind('('), text.rfind(')') + 1 - text.rfind('('));
+    return std::regex_replace(bracket, std::regex("\\s+"), " ");  // it may be wrapped
   };
   EXPECT_EQ(default_in("train", "--batch"), "(256)");
   EXPECT_EQ(default_in("eval", "--batch"), "(256)");
