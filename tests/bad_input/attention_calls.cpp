@@ -192,7 +192,7 @@ std::vector<WrongCall> wrong_pairs() {
       {"a radius below 0", with([](auto&, auto& s) { s.pairs.text = "5 direction=-1"; }),
        "offsets: expected a radius of 0 or more, got -1"},
       {"a side of 0", with([](auto&, auto& s) { s.pairs.text = "5x0"; }),
-       "offsets: expected sides of 1 or more, got 5x0"},
+       "offsets: expected a grid with sides of 1 or more, got 5x0"},
       {"a side that overflows", with([](auto&, auto& s) { s.pairs.text = "99999999999999999999"; }),
        "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got "
        "'99999999999999999999'"},

@@ -28,9 +28,9 @@ std::vector<WrongCall> wrong_tables() {
        [] {
          OffsetTable({{7, 0}});
        },
-       "offsets: expected sides of 1 or more, got 7x0"},
+       "offsets: expected a grid with sides of 1 or more, got 7x0"},
       {"a grid with a negative side", [] { OffsetTable({{-3}}); },
-       "offsets: expected sides of 1 or more, got -3"},
+       "offsets: expected a grid with sides of 1 or more, got -3"},
       {"a grid with too many tokens",
        [] {
          OffsetTable({{256, 256}});
@@ -53,12 +53,12 @@ std::vector<WrongCall> wrong_tables() {
        },
        "offsets: expected sharing none, since encoding absolute has one slot per token pair"},
       {"counting the slots of a zero-sized grid", [] { count_slots({{0}}); },
-       "offsets: expected sides of 1 or more, got 0"},
+       "offsets: expected a grid with sides of 1 or more, got 0"},
       {"counting the pairs of a zero-sized grid",
        [] {
          count_pairs({{4, 0}});
        },
-       "offsets: expected sides of 1 or more, got 4x0"},
+       "offsets: expected a grid with sides of 1 or more, got 4x0"},
       {"the offset of a slot out of range", [] { OffsetTable({{2}}).offset(3); },
        "offsets: expected a slot from 0 to 2, got 3"},
       {"the name of a negative slot", [] { OffsetTable({{2}}).slot_name(-1); },

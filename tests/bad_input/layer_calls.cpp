@@ -54,7 +54,7 @@ std::vector<WrongCall> wrong_options() {
       {"a layer without a grid", building(AttentionOptions(6)),
        "offsets: expected a grid of one or more sides, got none"},
       {"a layer with a zero-sized grid", building(tiny().grid({0, 3})),
-       "offsets: expected sides of 1 or more, got 0x3"},
+       "offsets: expected a grid with sides of 1 or more, got 0x3"},
       {"a layer with a rotary head that does not split",
        building(tiny().dim_head(6).position(of(Method::rotary))),
        "rotary: a head of 6 channels does not split into pairs for 2 axes; expected a multiple of "
@@ -157,7 +157,7 @@ std::vector<WrongCall> wrong_loads() {
        "regrid: the tables may differ only in the sides of their grids, got 6 with class token and "
        "3x3 with class token"},
       {"loading from a zero-sized grid", loading(nothing, {2, 0}),
-       "offsets: expected sides of 1 or more, got 2x0"},
+       "offsets: expected a grid with sides of 1 or more, got 2x0"},
       {"loading from the model's own grid", loading(nothing, {3, 3}),
        "load: query is [18, 6, 12], the model has [28, 6, 12]"},
       {"loading into a module without attention",

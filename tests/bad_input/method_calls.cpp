@@ -232,7 +232,7 @@ std::vector<WrongCall> wrong_others() {
        [] {
          rotary_angles({4, 0}, false, 8);
        },
-       "offsets: expected sides of 1 or more, got 4x0"},
+       "offsets: expected a grid with sides of 1 or more, got 4x0"},
       {"angles of no grid", [] { rotary_angles({}, false, 8); },
        "offsets: expected a grid of one or more sides, got none"},
       {"angles of a head that does not split",

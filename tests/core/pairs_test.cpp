@@ -151,7 +151,7 @@ TEST(Pairs, RejectInvalidNames) {
     EXPECT_THAT(message_of({text}), HasSubstr("expected a text such as '7x7 cls'")) << text;
   EXPECT_THAT(message_of({""}),
               HasSubstr("expected a number of tokens of 1 or more with '', got 0"));
-  EXPECT_THAT(message_of({"7x0"}), HasSubstr("expected sides of 1 or more, got 7x0"));
+  EXPECT_THAT(message_of({"7x0"}), HasSubstr("expected a grid with sides of 1 or more, got 7x0"));
   EXPECT_THAT(message_of({"relation mirror=0 slots=0,1,0"}),
               HasSubstr("relation: expected 1 entries for 1 tokens, got 3"));
   EXPECT_THAT(message_of({"7x7 cls", {}, {}, 49}), HasSubstr("expected 50 tokens, got 49"));

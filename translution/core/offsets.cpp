@@ -99,7 +99,8 @@ int64_t count_tokens(const OffsetOptions& options) {
   require(options.radius >= 0, "offsets: expected a radius of 0 or more, got ", options.radius);
   int64_t tokens = 1;
   for (const int64_t side : options.grid) {
-    require(side > 0, "offsets: expected sides of 1 or more, got ", times(options.grid));
+    require(side > 0, "offsets: expected a grid with sides of 1 or more, got ",
+            times(options.grid));
     require(side <= kMaxTokens && tokens <= kMaxTokens / side, "offsets: expected at most ",
             kMaxTokens, " tokens, got a grid of ", times(options.grid));
     tokens *= side;
