@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(Curves, AreTheLogWithoutWhatDependsOnTheTime) {
+TEST(Curves, AreTheLogWithoutSpeeds) {
   const TempDir directory;
   {
     MetricsLog log(directory.path());

@@ -59,13 +59,13 @@ TEST(Plan, EveryTableHasAllItsRowsAndFigures) {
   }
 }
 
-TEST(Plan, TheWholeRecipeOnThePapersDataCutsNothing) {
+TEST(Plan, TheFullRecipeOnThePapersDataHasNoCuts) {
   for (const auto& name : paper_table_names())
     for (const auto& row : plan_of(name, Budget::paper, {}, facts_for(name)).rows)
       EXPECT_THAT(row.cuts, IsEmpty()) << name << " row " << row.number;
 }
 
-TEST(Plan, OneStaticTrainingServesTwoFigures) {
+TEST(Plan, OneStaticTrainingGivesTwoFigures) {
   const auto plan = plan_of("mnist", Budget::desk, {"2"});
   ASSERT_EQ(plan.trainings.size(), 2);
   const auto& figures = plan.rows.front().figures;
@@ -79,7 +79,7 @@ TEST(Plan, OneStaticTrainingServesTwoFigures) {
   EXPECT_EQ(plan.trainings[figures[1].training].data.train_on, Placement::moved);
 }
 
-TEST(Plan, MovingImagesComeFirstForAllRows) {
+TEST(Plan, TrainingsOnMovedImagesComeFirst) {
   const auto plan = plan_of("mnist", Budget::desk, {"1-2"});
   ASSERT_EQ(plan.trainings.size(), 4);
   for (size_t t = 0; t < 4; ++t)
@@ -92,12 +92,12 @@ TEST(Plan, TablesShareTrainingsByTheirNames) {
   EXPECT_EQ(trainings_of(plan_of("input_position_embedding", Budget::desk, {"1"})), mnist);
   EXPECT_EQ(trainings_of(plan_of("position_encodings", Budget::desk, {"8"})),
             trainings_of(plan_of("relative_dim", Budget::desk, {"7"})));
-  // Without relative channels, alpha-Translution knows no positions.
+  // Without relative channels, alpha-Translution has no positions.
   EXPECT_EQ(trainings_of(plan_of("position_encodings", Budget::desk, {"1"})),
             trainings_of(plan_of("relative_dim", Budget::desk, {"1"})));
 }
 
-TEST(Plan, FreshPlacesConcernTrainingsOnMovingDigitsAlone) {
+TEST(Plan, FreshPlacementsAffectOnlyTrainingsOnMovedDigits) {
   PlanRequest request{"mnist", Budget::desk, {"2"}};
   const auto fixed = make_plan(request, kDigits);
   request.settings = {{"placement", "fresh"}};
@@ -110,7 +110,7 @@ TEST(Plan, FreshPlacesConcernTrainingsOnMovingDigitsAlone) {
   EXPECT_THAT(fresh.rows.front().cuts, Contains("new placement in every pass"));
 }
 
-TEST(Plan, OtherSettingsAndSeedsHaveOtherNamesAndTheCourseOfARunHasNone) {
+TEST(Plan, NamesDependOnOptionsAndSeedsButNotOnLogging) {
   const auto names = [](const PlanRequest& request) {
     return trainings_of(make_plan(request, kDigits));
   };
@@ -134,7 +134,7 @@ TEST(Plan, OtherSettingsAndSeedsHaveOtherNamesAndTheCourseOfARunHasNone) {
   EXPECT_EQ(names(request).size(), 4);
 }
 
-TEST(Plan, PrecisionHasNamesOfItsOwnAndFloat32ThoseFromBefore) {
+TEST(Plan, Bf16ChangesNamesAndFloat32DoesNot) {
   PlanRequest request{"mnist", Budget::desk, {"2"}};
   const std::set<std::string> before = {"vit-a-12-alpha_translution-static-seed0-6ba173",
                                         "vit-a-12-alpha_translution-dynamic-seed0-a0955c"};
@@ -149,7 +149,7 @@ TEST(Plan, PrecisionHasNamesOfItsOwnAndFloat32ThoseFromBefore) {
   EXPECT_EQ(plan.trainings.front().model.precision, Precision::bf16);
 }
 
-TEST(Plan, WhatTheDeskCutsIsNamed) {
+TEST(Plan, CutsOfTheDeskBudgetAreNamed) {
   EXPECT_THAT(
       plan_of("mnist", Budget::desk, {"1"}).rows.front().cuts,
       ElementsAre("5 of 20 passes", "batch 64 instead of 256", "warmup 250 instead of 200"));
@@ -161,7 +161,7 @@ TEST(Plan, WhatTheDeskCutsIsNamed) {
   EXPECT_THAT(image.cuts, Contains("1 of 300 passes"));
 }
 
-TEST(Plan, WhatACallCutsIsNamed) {
+TEST(Plan, CutsOfACallAreNamed) {
   PlanRequest request{"mnist", Budget::paper, {"1"}};
   request.settings = {{"steps", "1200"}, {"eval-limit", "100"}, {"placement", "fresh"}};
   EXPECT_THAT(make_plan(request, {500, 100, 1, 10, {84, 84}, 0}).rows.front().cuts,
@@ -169,7 +169,7 @@ TEST(Plan, WhatACallCutsIsNamed) {
                           "1,200 steps instead of 20 passes"));
 }
 
-TEST(Plan, ImagesOnACanvasKeepTheNumberOfPatchesWherePatchSizesAreCompared) {
+TEST(Plan, ImagesOnACanvasPreserveTheNumberOfPatchesInTheImagenetTable) {
   const auto plan = plan_of("imagenet", Budget::desk, {"1", "10", "19"});
   EXPECT_EQ(plan.rows[0].model.name(), "vit-a/21");
   EXPECT_EQ(plan.rows[1].model.name(), "vit-a/12");
@@ -177,7 +177,7 @@ TEST(Plan, ImagesOnACanvasKeepTheNumberOfPatchesWherePatchSizesAreCompared) {
   EXPECT_EQ(plan.rows[0].model.grid(), plan.rows[0].paper.model.grid());
 }
 
-TEST(Plan, AFolderOfImagesDecidesOnlyTheClasses) {
+TEST(Plan, AnImageFolderSetsOnlyTheClasses) {
   PlanRequest request{"imagenet", Budget::desk, {"2"}};
   request.data = "images:flowers";
   const auto plan = make_plan(request, {800, 200, 3, 17, {224, 224}, 0});
@@ -186,7 +186,7 @@ TEST(Plan, AFolderOfImagesDecidesOnlyTheClasses) {
   EXPECT_EQ(plan.rows.front().figures.front().set, "val");
 }
 
-TEST(Plan, AugmentationIsASettingOfImageFoldersAlone) {
+TEST(Plan, AugmentationIsAnOptionOfImageFoldersOnly) {
   const DataFacts flowers{800, 200, 3, 17, {224, 224}, 0};
   const auto plan_with = [&](const std::map<std::string, std::string>& settings) {
     return make_plan({"imagenet", Budget::desk, {"2"}, {0}, "images:flowers", settings}, flowers);
@@ -227,7 +227,7 @@ TEST(Plan, RowsAreNumbersRangesModelsOrMethods) {
   EXPECT_THAT(numbers({"alpha_translution", "1"}), ElementsAre(1, 2, 5));
 }
 
-TEST(Plan, RefusesRowsAndDataThatDoNotFit) {
+TEST(Plan, RefusesUnknownRowsAndUnsuitableData) {
   for (const std::string word : {"7", "0", "0-1", "5-7", "4-2", "", "1-", "vit-b/12"})
     EXPECT_EQ(refusal({"mnist", Budget::desk, {"1", word}}),
               "rows: '" + word +
@@ -242,7 +242,7 @@ TEST(Plan, RefusesRowsAndDataThatDoNotFit) {
             "idx:DIR, got images:flowers");
 }
 
-TEST(Plan, RefusesSettingsThatWouldNotCount) {
+TEST(Plan, RefusesOptionsThatContradictOrHaveNoEffect) {
   EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0, 1, 0}}), "seeds: expected different seeds");
   EXPECT_EQ(refusal({"mnist", Budget::desk, {}, {0}, "", {{"epochs", "2"}, {"steps", "9"}}}),
             "--epochs and --steps do not go together; leave one of them out");
@@ -253,7 +253,7 @@ TEST(Plan, RefusesSettingsThatWouldNotCount) {
             "--augment: expected image folders (--data images:DIR), got digits");
 }
 
-TEST(Plan, PassesOverTextReplaceTheStepsOfTheRecipe) {
+TEST(Plan, EpochsReplaceTheStepsOfTheRecipe) {
   const PlanRequest request{"gpt", Budget::desk, {"1"}, {0}, "", {{"epochs", "2"}}};
   const auto plan = make_plan(request, {1000, 10, 0, 0, {}, 50257});
   EXPECT_EQ(plan.trainings.front().steps, 2 * 1000 / 8);
@@ -265,7 +265,7 @@ TEST(Plan, ABatchIsNoLargerThanTheData) {
   EXPECT_THAT(plan.rows.front().cuts, Contains("batch 8 instead of 256"));
 }
 
-TEST(Plan, DataOfRecipesIsKnownWithoutIt) {
+TEST(Plan, DataOfRecipesIsKnownBeforeItIsFetched) {
   for (const auto budget : {Budget::desk, Budget::paper})
     for (const auto& name : paper_table_names()) {
       const auto facts = known_data(data_of({name, budget}).data)->facts;

@@ -19,7 +19,7 @@ using ::testing::Not;
 
 const DataFacts kDigits{60000, 10000, 1, 10, {84, 84}, 0};
 
-// A log of a training of `steps` steps at 100 samples/s, with an evaluation at its end.
+// The log of a training: half of `steps` at 50 samples/s, the rest at 100, then an evaluation.
 void put_log(const std::string& runs, const Training& training, int64_t steps, double top1) {
   const std::string run = runs + "/" + training.name;
   std::filesystem::create_directories(run);
@@ -35,7 +35,7 @@ StepResult step_of(const RowName& row, int64_t batch) {
   return {row, 4590634, batch, 4, 12.5, 19e9, 2.3, "random", "cmd", "m", "c"};
 }
 
-// The mnist table at the desk, of which some trainings have a log.
+// The mnist table of the desk budget; some of its trainings have a log.
 class CollectedResults : public ::testing::Test {
  protected:
   static ReproducePlan plan_of(std::vector<std::string> rows) {
@@ -46,7 +46,7 @@ class CollectedResults : public ::testing::Test {
       return "translution reproduce mnist --rows " + std::to_string(row.number);
     });
   }
-  // Both trainings of each row, at their ends.
+  // Both trainings of each row, finished.
   Results finished(const std::vector<double>& top1) const {
     const auto plan = plan_of({"1-" + std::to_string(top1.size())});
     for (size_t r = 0; r < plan.rows.size(); ++r)
@@ -60,7 +60,7 @@ class CollectedResults : public ::testing::Test {
   const TempDir runs_;
 };
 
-TEST_F(CollectedResults, AreWhatTheLogsSay) {
+TEST_F(CollectedResults, MatchTheLogs) {
   const auto plan = plan_of({"2"});
   const auto& moved = plan.trainings[plan.rows.front().figures[1].training];
   put_log(runs_.path(), moved, moved.steps, 0.97312);
@@ -81,18 +81,18 @@ TEST_F(CollectedResults, AreWhatTheLogsSay) {
   EXPECT_NEAR(run.seconds, half / 50 + (static_cast<double>(run.seen) - half) / 100, 1e-6);
 }
 
-TEST_F(CollectedResults, LeaveOutRowsThatHaveNotBegun) {
+TEST_F(CollectedResults, LeaveOutRowsWithoutASingleStep) {
   EXPECT_EQ(collect(plan_of({"1-3"})).rows.size(), 0);
 }
 
-TEST_F(CollectedResults, ComeBackFromTheirFile) {
+TEST_F(CollectedResults, SurviveARoundTripThroughJson) {
   auto results = finished({0.9, 0.97});
   results.steps.push_back(step_of(results.rows[1], 256));
   const auto text = to_json(results).dump(1);
   EXPECT_EQ(to_json(parse_results(text, "f")).dump(1), text);
 }
 
-TEST_F(CollectedResults, HaveAPrecisionWhichOlderFilesDoNotSay) {
+TEST_F(CollectedResults, AreFloat32WhereOlderFilesHaveNoPrecision) {
   auto results = finished({0.9, 0.97});
   results.steps.push_back(step_of(results.rows[1], 256));
   results.rows[0].runs[0].precision = results.steps[0].precision = "bf16";
@@ -118,7 +118,7 @@ TEST_F(CollectedResults, RefuseOtherFilesWithTheirPath) {
                     HasSubstr("some.json: not a results file of `translution reproduce`")));
 }
 
-TEST_F(CollectedResults, RefuseRowsThatDoNotGoTogether) {
+TEST_F(CollectedResults, RefuseRowsWithDifferentFigures) {
   auto results = finished({0.9, 0.97});
   results.rows[1].figures.pop_back();
   EXPECT_THAT([&] { parse_results(to_json(results).dump(), "some.json"); },
@@ -151,7 +151,7 @@ TEST_F(CollectedResults, ReplaceTheSameStepsAndKeepTheOthers) {
 }
 
 // Row 1 of relative_vs_absolute is row 2 of mnist, under another name.
-TEST_F(CollectedResults, OfOtherTablesAreKnown) {
+TEST_F(CollectedResults, AreReusedFromOtherTables) {
   const auto mnist = finished({0.9, 0.97});
   const auto plan = make_plan({"relative_vs_absolute", Budget::desk, {"1", "2"}}, kDigits);
   const auto known = known_runs(plan, {mnist});
@@ -170,7 +170,7 @@ TEST_F(CollectedResults, OfOtherTablesAreKnown) {
   EXPECT_EQ(results.rows[0].runs[0].machine, "a machine, 2 threads");
 }
 
-TEST_F(CollectedResults, AreNotKnownBeforeTheEndOrWithoutAFigure) {
+TEST_F(CollectedResults, AreNotReusedIfUnfinishedOrWithoutAFigure) {
   const auto plan = plan_of({"2"});
   auto begun = finished({0.9, 0.97});
   for (auto& run : begun.rows[1].runs) --run.step;
@@ -184,7 +184,7 @@ TEST_F(CollectedResults, AreNotKnownBeforeTheEndOrWithoutAFigure) {
   EXPECT_EQ(known_runs(plan, {longer}).size(), 0);
 }
 
-TEST_F(CollectedResults, KeepWhatHasGotFurther) {
+TEST_F(CollectedResults, KeepTheTrainingWithMoreSteps) {
   const auto older = finished({0.9});
   const auto plan = plan_of({"1"});
   const TempDir anew;
@@ -196,7 +196,7 @@ TEST_F(CollectedResults, KeepWhatHasGotFurther) {
   for (const auto& run : merged.rows[0].runs) EXPECT_TRUE(run.finished());
 }
 
-TEST_F(CollectedResults, KeepRowsThatWereTrainedInAnotherWay) {
+TEST_F(CollectedResults, KeepRowsTrainedInAnotherWay) {
   const auto older = finished({0.9});
   auto longer = make_plan({"mnist", Budget::desk, {"1"}, {0}, "", {{"epochs", "10"}}}, kDigits);
   for (const auto& training : longer.trainings)
@@ -336,6 +336,8 @@ TEST_F(MarkdownTable, GroupsSingleStepsByTheirData) {
 
 // ------------------------------------------------------------------- the summary and comparisons
 
+using MarkdownSummary = CollectedResults;
+
 // Row 1 with two initialisations for five passes, row 2 with one of them for one pass.
 Results differently_trained(Results results) {
   auto& rows = results.rows;
@@ -348,7 +350,7 @@ Results differently_trained(Results results) {
   return results;
 }
 
-TEST_F(MarkdownTable, InShortHasEachRowOnceAsBestTrained) {
+TEST_F(MarkdownSummary, HasEachRowOnceAsBestTrained) {
   const auto text = markdown_summary(differently_trained(finished({0.93, 0.9731})));
   EXPECT_THAT(text, HasSubstr("recipe: batch 64 instead of 256, warmup 250 instead of 200.\n\n"
                               "| method | static → static % |"));
@@ -359,7 +361,7 @@ TEST_F(MarkdownTable, InShortHasEachRowOnceAsBestTrained) {
   EXPECT_THAT(text, Not(HasSubstr("```")));
 }
 
-TEST_F(MarkdownTable, InShortSaysWhichOrdersAreOpen) {
+TEST_F(MarkdownSummary, SaysWhichOrdersAreOpen) {
   EXPECT_THAT(markdown_summary(finished({0.97, 0.9731})), HasSubstr(kOpen));
   EXPECT_THAT(markdown_summary(finished({0.96, 0.9731})), Not(HasSubstr(kOpen)));
 }
