@@ -234,7 +234,8 @@ void require_final_figures(const ReproduceCall& call, const ReproducePlan& plan,
 
 // ------------------------------------------------------------------------------------ training
 
-// The progress of all trainings together, in milliseconds of the forecast.
+// One progress display for all trainings. Its unit is a millisecond of the forecast time, so that a
+// long training counts for more than a short one.
 class Overall {
  public:
   explicit Overall(const std::vector<Task>& tasks) : progress_(total(tasks), stderr) {}

@@ -78,7 +78,7 @@ def test_threads_are_the_librarys_own():
     assert all(torch.equal(results[0], other) for other in results[1:])
     assert torch.get_num_threads() == torchs
     runtime.threads = 0
-    assert runtime.threads == torchs  # conftest.py sets OMP_NUM_THREADS
+    assert runtime.threads == torchs  # not all cores, because conftest.py sets OMP_NUM_THREADS
 
 
 def test_workspace_is_that_of_layers_made_from_now_on():

@@ -18,7 +18,7 @@ namespace {
 using ::testing::IsEmpty;
 using Tensors = std::map<std::string, at::Tensor>;
 
-// True for an operand of products; other parameters are added or looked up.
+// True if the parameter is an operand of a matrix product. Other parameters are added or looked up.
 bool is_multiplied(const std::string& name, const at::Tensor& parameter) {
   if (parameter.dim() < 2) return false;
   for (const char* end : {"vectors", "embedding", "embedding.weight", "position_weight",

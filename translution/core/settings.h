@@ -33,7 +33,8 @@ struct TRANSLUTION_API SettingValue {
   Choice one_of(const Named<Choice> (&table)[count]) const {
     return parse_name(name.c_str() + name.find_first_not_of('-'), table, text);
   }
-  /// Throws if the text is one of `names`, but not one of the first `listed`.
+  /// Only the first `listed` of `names` are offered to users. Throws if the text is one of the
+  /// others.
   void check_listed(const std::vector<std::string>& names, size_t listed) const;
 };
 

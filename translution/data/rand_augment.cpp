@@ -15,8 +15,8 @@ using Table = std::array<uint8_t, 256>;
 using Histogram = std::array<int64_t, 256>;
 
 const cv::Scalar kMeanColour(124, 116, 104);
-// With more pixels than this, OpenCV's warp starts its own threads; parallelism is the loader's
-// job.
+// OpenCV's warp starts threads of its own for more pixels than this. They are not wanted: the
+// loader already augments images in parallel.
 constexpr int kSerialPixels = 1 << 16;
 
 // An OpenCV header for the same memory.

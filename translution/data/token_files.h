@@ -17,7 +17,8 @@ namespace translution {
 struct TRANSLUTION_API TokenMeta {
   std::string tokenizer = "gpt2";
   int64_t vocabulary = 50257;
-  /// Tokens in the two files; absent without meta.json, when the defaults above are assumed.
+  /// Number of tokens in train.bin and val.bin. Unset if there is no meta.json; then the defaults
+  /// above are assumed.
   std::optional<int64_t> train, val;
 
   bool assumed() const { return !train; }

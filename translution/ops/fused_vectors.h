@@ -5,8 +5,8 @@
 
 namespace translution {
 
-/// The vectors per slot that are added to keys (table_k, multiplied by rel_q) and to values
-/// (table_v).
+/// Adds a vector per slot to the keys (table_k) and to the values (table_v). For the keys, the dot
+/// product of rel_q and table_k is added to the scores.
 template <typename T>
 class FusedVectors {
  public:

@@ -13,7 +13,7 @@ namespace translution {
 
 /// Options of a report.
 struct RunReportOptions {
-  bool pictures = true;                ///< false: only the log; models are not loaded
+  bool pictures = true;                ///< false: shows only the log and loads no models
   std::optional<Precision> precision;  ///< of the models; unset: that of each run
   std::string device = "cpu";          ///< see train/device.h
   std::function<void(const std::string&)> report = {};  ///< called with a message per broken image
