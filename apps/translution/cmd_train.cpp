@@ -80,7 +80,8 @@ std::vector<std::string> sizes_given(const std::map<std::string, std::string>& g
   return names;
 }
 
-// The options of a run; `given` holds the settings from the config file and the command line.
+// The options of a run. `given` holds the settings from the config file and the command line; all
+// others have their defaults.
 RunOptions run_options(const TrainFlags& flags, std::map<std::string, std::string> given) {
   RunOptions run;
   run.directory = value_of(flags.out).text;
