@@ -98,9 +98,9 @@ Tokenizer tokenizer_of(const Trained& trained, const std::map<std::string, std::
   require(data == "text" || (data.rfind("tokens:", 0) == 0 && colon + 1 < data.size()),
           "--data: expected tokens:DIR, got '", data, "'");
   auto tokenizer = data == "text" ? Tokenizer::bytes() : read_tokenizer(data.substr(colon + 1));
-  require(tokenizer.vocabulary() == trained.vocabulary, "the tokenizer of ", data, " has ",
-          tokenizer.vocabulary(), " tokens, expected the model's ", trained.vocabulary,
-          "; name the data that it was trained on: --data tokens:DIR");
+  require(tokenizer.vocabulary() == trained.vocabulary, data,
+          ": expected a tokenizer with the model's vocabulary of ", trained.vocabulary, ", got ",
+          tokenizer.vocabulary(), "; choose the data of the training with --data tokens:DIR");
   return tokenizer;
 }
 

@@ -159,7 +159,8 @@ TEST(Convert, RefusesWrongCalls) {
   EXPECT_THAT(
       said("--from authors --model lor_kv_tiny-256", 1),
       HasSubstr("'wte.weight' is [256, 64], expected [50257, 192] (a vocabulary of 50257)"));
-  EXPECT_THAT(said("--from gpt2 --to authors", 2), HasSubstr("their code has extra_norms on"));
+  EXPECT_THAT(said("--from gpt2 --to authors", 2),
+              HasSubstr("expected extra_norms on and gelu exact, as in their code"));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ for file in results/*.json; do
     missing "docs/reproducing.md does not show docs/images/results/$table.svg"
 done
 
-# A figure has a decimal point, a percent sign or a unit. Only generated tables and code may contain figures;
+# A figure has a decimal point, a percent sign or a unit. Only generated tables, links and code may contain figures;
 # sizes that are options are written as code: `512M`.
 units='[0-9] ?(ms|µs|ns|GFLOP/s|GB/s|[KMG]i?B)([^A-Za-z]|$)|[0-9] times as (fast|long)|[0-9] of SGEMM'
 for file in README.md docs/*.md results/README.md; do
@@ -38,7 +38,7 @@ for file in README.md docs/*.md results/README.md; do
   awk -v file="$file" -v pattern="$pattern" '
     /^<!-- (results|summary|compare|figures:) / { inside = 1 }
     /^```/ { code = !code }
-    { text = $0; gsub(/`[^`]*`/, "", text) }
+    { text = $0; gsub(/`[^`]*`|\]\([^)]*\)/, "", text) }
     !inside && !code && text ~ pattern { print file ":" NR ": a figure that no results file has: " $0; bad = 1 }
     /^<!-- end of (results|figures) -->$/ { inside = 0 }
     END { exit bad }' "$file" >&2

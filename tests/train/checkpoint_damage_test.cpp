@@ -128,7 +128,7 @@ TEST_F(DamagedCheckpoint, AForgedManifestDoesNotMakeAHostileFileValid) {
   manifest.model = {10, checksum_of(hostile)};
   put_bytes(dir / "step-00000002/manifest.json", format_manifest(manifest));
   EXPECT_THAT(message_of([&] { load_checkpoint(dir.path()); }),
-              HasSubstr("this is no safetensors file"));
+              HasSubstr("this is not a safetensors file"));
   EXPECT_EQ(newest_whole(dir.path()).checkpoint->step, 1);
 }
 
