@@ -5,7 +5,8 @@
     y = layer(torch.randn(2, 50, 192))
 
 The modules have the same names, options and parameters as in the C++ library and call its ops,
-``torch.ops.translution``. See docs/python.md.
+``torch.ops.translution``. Without the library, attention layers are those of
+``translution.reference``, in plain PyTorch. See docs/python.md.
 """
 
 from . import safetensors
@@ -14,6 +15,7 @@ from ._runtime import runtime
 from .adamw import AdamW
 from .authors import NormedAttention, from_authors, from_gpt2, from_timm, to_authors
 from .attention import AlphaTranslution, Attention, LoRTranslution, Relation, Translution
+from .reference import ReferenceAlphaTranslution, ReferenceAttention, ReferenceTranslution
 from .block import Backbone, Block, FeedForward
 from .checkpoint import load_model, load_weights, save_weights
 from .gpt import GPT
@@ -23,9 +25,13 @@ from .vit import ViT
 
 __version__ = "0.1.0"
 
-#: The loaded library file, and the LibTorch version that it was built for.
-library_path = str(PATH)
-library_torch = BUILT.torch
+#: The loaded library file, and the LibTorch version that it was built for; empty without a library.
+library_path = str(PATH or "")
+library_torch = BUILT.torch if BUILT else ""
+
+if not BUILT:
+    Attention, Translution = ReferenceAttention, ReferenceTranslution  # type: ignore[misc]
+    AlphaTranslution = LoRTranslution = ReferenceAlphaTranslution  # type: ignore[misc]
 
 __all__ = [
     "AdamW",
@@ -40,6 +46,7 @@ __all__ = [
     "Linear",
     "LoRTranslution",
     "NormedAttention",
+    "ReferenceAttention",
     "Relation",
     "Translution",
     "ViT",

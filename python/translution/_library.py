@@ -1,4 +1,5 @@
-"""Finds libtranslution.so and loads it into PyTorch, once, when the package is imported."""
+"""Finds libtranslution.so and loads it into PyTorch, once, when the package is imported. Without it
+the import succeeds with a warning, and the layers are those of reference.py."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import sys
 import sysconfig
 import warnings
 from pathlib import Path
-from typing import Iterator, List, NamedTuple
+from typing import Any, Iterator, List, NamedTuple, Optional
 
 _TORCH_IMPORTED_FIRST = "torch" in sys.modules
 
@@ -134,6 +135,30 @@ def limit_onednn(limit: str, torch_came_first: bool) -> None:
                       "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16", RuntimeWarning, stacklevel=2)
 
 
-PATH = find_library()
-BUILT = load(PATH)
-limit_onednn(torch.ops.translution.onednn_limit(), _TORCH_IMPORTED_FIRST)
+class MissingOps:
+    """Stands for torch.ops.translution if the library is not loaded: every op raises."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise LibraryError(f"translution: '{name}' needs {NAME}, which is not loaded; "
+                           f"{self._reason}")
+
+
+#: The file of the library and what it was built for; None if it is not loaded.
+PATH: Optional[Path] = None
+BUILT: Optional[Built] = None
+try:
+    PATH = find_library()
+    BUILT = load(PATH)
+except LibraryError as error:
+    PATH = None
+    torch.ops.translution = MissingOps(str(error))
+    warnings.warn(f"{error}. Until then attention layers are plain PyTorch (translution.reference), "
+                  "which is slower; models and training helpers are not available",
+                  RuntimeWarning, stacklevel=2)
+else:
+    limit_onednn(torch.ops.translution.onednn_limit(), _TORCH_IMPORTED_FIRST)
