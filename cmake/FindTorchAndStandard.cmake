@@ -15,7 +15,8 @@ macro(take_torch_of_python)
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(failed)
     message(FATAL_ERROR "LibTorch: ${TRANSLUTION_PYTHON} cannot import torch; activate the environment "
-            "that has it, or set -DTRANSLUTION_PYTHON to its interpreter\n${problem}")
+            "that has it, or set -DTRANSLUTION_PYTHON to its interpreter. pip needs "
+            "--no-build-isolation: pip install --no-build-isolation .\n${problem}")
   endif()
   list(GET answer 0 Torch_VERSION)
   list(GET answer 1 TORCH_ROOT)

@@ -70,7 +70,8 @@ def find_library() -> Path:
         looked.append(path.parent)
     folders = ", ".join(dict.fromkeys(str(folder) for folder in looked))
     raise LibraryError(f"translution: {NAME} was not found in {folders}; build it with `make "
-                       f"build` or install it, or set {VARIABLE} to its path")
+                       f"build` or `pip install --no-build-isolation .`, or set {VARIABLE} to its "
+                       "path")
 
 
 def read_mark(path: Path) -> Built:
@@ -93,8 +94,8 @@ def _series(version: str) -> str:
 
 
 def _advice(built: Built) -> str:
-    return (f"use PyTorch {_series(built.torch)}, or build the library against this one "
-            f"(cmake -DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}) and set {VARIABLE} to it")
+    return (f"use PyTorch {_series(built.torch)}, or build the library against this one: in the "
+            "source tree, pip install --no-build-isolation --no-deps --force-reinstall .")
 
 
 def check_version(path: Path) -> Built:
