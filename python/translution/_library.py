@@ -113,7 +113,8 @@ def load(path: Path) -> Built:
     try:
         torch.ops.load_library(str(path))
     except OSError as error:
-        raise LibraryError(f"translution: {path} could not be loaded: {error}; it was built for "
+        reason = error.__cause__ or error  # PyTorch 2 wraps the loader's own message
+        raise LibraryError(f"translution: {path} could not be loaded: {reason}; it was built for "
                            f"PyTorch {built.torch}, this is {torch.__version__}; {_advice(built)}"
                            ) from error
     if not hasattr(torch.ops.translution, "build_info"):

@@ -165,9 +165,9 @@ const char* gemm_libraries() {
 #elif defined(TRANSLUTION_HAS_DNNL)
   return "oneDNN";
 #elif defined(TRANSLUTION_HAS_XSMM)
-  return "libxsmm + BLAS";
+  return MKL_Set_Num_Threads_Local != nullptr ? "libxsmm + MKL" : "libxsmm + BLAS";
 #else
-  return "BLAS";
+  return MKL_Set_Num_Threads_Local != nullptr ? "MKL" : "BLAS";
 #endif
 }
 

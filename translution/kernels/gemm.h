@@ -51,7 +51,7 @@ int64_t gemm_flops();
 /// Adds the FLOPs of products that are computed elsewhere.
 void count_gemm_flops(int64_t flops);
 
-/// The libraries that this build uses for float: "oneDNN + libxsmm", "BLAS"…
+/// The libraries that this build uses for float: "oneDNN + libxsmm", "libxsmm + MKL", "BLAS"…
 const char* gemm_libraries();
 
 }  // namespace translution::kernels
