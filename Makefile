@@ -6,13 +6,19 @@
 #   make build-time   how long compiling takes from nothing, and after one change
 #   make fuzz         every parser of files under clang's sanitizers, 10 s each
 #   make stress       the long studies: kills, damaged files, fuzzing, input; half an hour or more
-BUILD ?= build
+#   make check-torch VERSION=pypi    all of it against another LibTorch (scripts/check-torch)
+#   make check-wheel  the package that pip builds, in a virtual environment of its own
+# make TORCH=python …: LibTorch from the torch package of the active environment; builds in build/python
+TORCH ?=
+BUILD ?= $(if $(filter python,$(TORCH)),build/python,build)
 WERROR ?= OFF
 JOBS ?= $(shell nproc)
-configure = scripts/configure $(BUILD) -DTRANSLUTION_WERROR=$(WERROR)
+VERSION ?= pypi
+configure = scripts/configure $(BUILD) -DTRANSLUTION_WERROR=$(WERROR) $(if $(TORCH),-DTRANSLUTION_TORCH=$(TORCH))
+export TORCH
 compile = JOBS=$(JOBS) scripts/compile $(BUILD)
 
-.PHONY: run program build test bench build-time fuzz stress package sanitize check-gemm clang clean
+.PHONY: run program build test bench build-time fuzz stress package sanitize check-gemm check-torch check-wheel clang clean
 
 run: program
 	@scripts/demo $(BUILD)/translution $(BUILD)/demo
@@ -60,6 +66,13 @@ sanitize:
 check-gemm:
 	@scripts/install-deps all
 	@JOBS=$(JOBS) scripts/check-gemm-libraries $(BUILD)/gemm
+
+# Everything against another LibTorch: VERSION=pypi|torch==X.Y.Z|debian12|debian13|sid
+check-torch:
+	@JOBS=$(JOBS) scripts/check-torch $(VERSION) $(BUILD)/torch-$(subst =,,$(VERSION))
+
+check-wheel:
+	@scripts/check-wheel $(BUILD)/check-wheel
 
 clang: # only what fuzz/ is built with
 	@scripts/install-deps clang

@@ -8,6 +8,11 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # The libraries export what TRANSLUTION_API marks (translution/core/export.h).
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+# Instances of others' templates are not exported either.
+function(export_marked_names library)
+  target_link_options(${library} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+endfunction()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Programs are compiled like the library, so that the tests can use its precompiled header.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)

@@ -1,15 +1,33 @@
 # What the kernels multiply matrices with, and which instruction sets they are compiled for.
 
-# oneDNN for wide products and libxsmm for narrow ones where they are found; a CBLAS always. Whoever
-# links the archive needs them too: GEMM_LIBRARIES.
+# LibTorch from PyPI contains a BLAS and exports it: MKL on x86-64. Its oneDNN is hidden.
+if(TORCH_ROOT)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LIBRARIES ${TORCH_LIBRARIES})
+  check_cxx_source_compiles("extern \"C\" void sgemm_(); int main() { sgemm_(); }" TORCH_EXPORTS_BLAS)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
+
+# A BLAS always; oneDNN for wide products and libxsmm for narrow ones where they are found. A package
+# from PyPI must not need the system's shared libraries, so beside a LibTorch from there only the BLAS
+# inside of it and archives are used. Whoever links our archive needs them too: GEMM_LIBRARIES.
 function(use_gemm_libraries target)
-  find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp openblas-pthread openblas REQUIRED)
-  find_library(CBLAS_LIBRARY NAMES blas openblas cblas REQUIRED)
-  target_include_directories(${target} PRIVATE ${CBLAS_INCLUDE})
-  set(libraries ${CBLAS_LIBRARY})
+  set(libraries)
+  if(TORCH_ROOT AND TORCH_EXPORTS_BLAS)
+    list(APPEND libraries ${TORCH_LIBRARIES})
+  else()
+    find_library(BLAS_LIBRARY NAMES blas openblas REQUIRED)
+    list(APPEND libraries ${BLAS_LIBRARY})
+  endif()
+  set(default_DNNL ON)
+  set(default_XSMM ON)
+  if(TORCH_ROOT)
+    set(default_DNNL OFF)  # its headers come from LibTorch there, in another version
+    set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  endif()
   foreach(name DNNL XSMM)
     string(TOLOWER ${name} library)
-    option(TRANSLUTION_${name} "Use lib${library} where it is found" ON)
+    option(TRANSLUTION_${name} "Use lib${library} where it is found" ${default_${name}})
     find_library(${name}_LIBRARY ${library})
     if(TRANSLUTION_${name} AND ${name}_LIBRARY)
       target_compile_definitions(${target} PRIVATE TRANSLUTION_HAS_${name})

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "commands.h"
@@ -245,6 +246,8 @@ std::string describe_memory_error(const std::exception& error) {
 
 int run(int argc, char** argv) {
   open_standard_streams();
+  // Otherwise the bits of MKL's products depend on the alignment of memory.
+  setenv("MKL_CBWR", "AUTO", 0);
   try {
     CLI::App program("Attention whose weights depend on the offset between two tokens",
                      "translution");

@@ -24,8 +24,8 @@ std::string Table::line(const std::vector<std::string>& cells,
   std::string text;
   for (size_t i = 0; i < cells.size(); ++i) {
     if (widths[i] == 0) continue;
-    const bool right = columns_[i].align == Align::right;
-    text += fmt::format(right ? "  {:>{}}" : "  {:<{}}", cells[i], widths[i]);
+    text += columns_[i].align == Align::right ? fmt::format("  {:>{}}", cells[i], widths[i])
+                                              : fmt::format("  {:<{}}", cells[i], widths[i]);
   }
   return text.erase(text.find_last_not_of(' ') + 1) + "\n";
 }

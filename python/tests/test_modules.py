@@ -63,7 +63,7 @@ def test_copies_by_every_way_compute_the_same(method, tmp_path):
     expected = layer(x)
     torch.save(layer, tmp_path / "layer.pt")
     copies = [copy.deepcopy(layer), pickle.loads(pickle.dumps(layer)),
-              torch.load(tmp_path / "layer.pt")]
+              torch.load(tmp_path / "layer.pt", weights_only=False)]
     fresh = translution.Attention(**layer.options).eval()
     buffer = io.BytesIO()
     torch.save(layer.state_dict(), buffer)

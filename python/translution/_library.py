@@ -71,7 +71,8 @@ def find_library() -> Path:
         looked.append(path.parent)
     folders = ", ".join(dict.fromkeys(str(folder) for folder in looked))
     raise LibraryError(f"translution: {NAME} was not found in {folders}; build it with `make "
-                       f"build` or install it, or set {VARIABLE} to its path")
+                       f"build` or `pip install --no-build-isolation .`, or set {VARIABLE} to its "
+                       "path")
 
 
 def read_mark(path: Path) -> Built:
@@ -94,8 +95,8 @@ def _series(version: str) -> str:
 
 
 def _advice(built: Built) -> str:
-    return (f"use PyTorch {_series(built.torch)}, or build the library against this one "
-            f"(cmake -DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}) and set {VARIABLE} to it")
+    return (f"use PyTorch {_series(built.torch)}, or build the library against this one: in the "
+            "source tree, pip install --no-build-isolation --no-deps --force-reinstall .")
 
 
 def check_version(path: Path) -> Built:
@@ -113,7 +114,8 @@ def load(path: Path) -> Built:
     try:
         torch.ops.load_library(str(path))
     except OSError as error:
-        raise LibraryError(f"translution: {path} could not be loaded: {error}; it was built for "
+        reason = error.__cause__ or error  # PyTorch 2 wraps the loader's own message
+        raise LibraryError(f"translution: {path} could not be loaded: {reason}; it was built for "
                            f"PyTorch {built.torch}, this is {torch.__version__}; {_advice(built)}"
                            ) from error
     if not hasattr(torch.ops.translution, "build_info"):

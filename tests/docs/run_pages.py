@@ -96,7 +96,8 @@ class Sandbox:
         tools = folder / "env" / "bin"  # an environment into which the package is installed
         tools.mkdir(parents=True)
         for name in ("python", "python3"):
-            (tools / name).symlink_to("/usr/bin/python3")
+            (tools / name).write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+            (tools / name).chmod(0o755)
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("TRANSLUTION_")},
             "PATH": f"{folder / 'build'}:{tools}:{os.environ['PATH']}",
@@ -104,7 +105,7 @@ class Sandbox:
             "OMP_WAIT_POLICY": "passive"}  # beside other tests
 
     def run_command(self, snippet: Snippet) -> None:
-        command = tiny(snippet.text)
+        command = tiny(snippet.text).replace("/usr/bin/python3", sys.executable)
         result = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=self.folder,
                                 env=self.environment, stdin=subprocess.DEVNULL, timeout=SECONDS,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the Debian packages of the build tree named by the first argument, unpacks them into a
-# directory of their own, and uses what is there. Ends with 77 where the tools for it are missing.
+# directory of their own, and uses what is there. Ends with 77 where the tools for it are missing, and if
+# LibTorch is that of a Python package, whose folder is the second argument.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$(realpath "$1")
@@ -8,6 +9,7 @@ packages=$build/packages root=$build/unpacked
 
 fail() { echo "check_packages: $*" >&2; exit 1; }
 expect() { grep -qE "$1" <<<"$2" || fail "expected '$1', got: $2"; }
+[ -z "${2:-}" ] || { echo "check_packages: no Debian package has the LibTorch in $2"; exit 77; }
 for tool in dpkg-deb dpkg-shlibdeps cpack; do
   command -v "$tool" >/dev/null || { echo "check_packages: $tool is missing"; exit 77; }
 done

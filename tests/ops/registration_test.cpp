@@ -9,13 +9,13 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/terms.h"
+#include "translution/ops/compat.h"
 #include "translution/ops/rotary.h"
 
 namespace translution::testing {
 namespace {
 
 using Stack = std::vector<c10::IValue>;
-using OptionalTensor = c10::optional<at::Tensor>;
 
 using Arguments = std::map<std::string, c10::IValue>;
 

@@ -82,6 +82,7 @@ TEST(Runtime, AutomaticThreadsAreAllCoresByDefault) {
   const std::string self = "Runtime.AutomaticThreadsAreAllCoresByDefault";
   EXPECT_EQ(run_again("-u OMP_NUM_THREADS EXPECTED_THREADS=all", self), 0);
   EXPECT_EQ(run_again("OMP_NUM_THREADS=1 EXPECTED_THREADS=1", self), 0);
+  if (at::hasMKL() && usable_cores() < 3) return;  // LibTorch takes MKL's number, at most the cores
   EXPECT_EQ(run_again("OMP_NUM_THREADS=3 EXPECTED_THREADS=3", self), 0);
 }
 

@@ -1,7 +1,5 @@
 #include "translution/kernels/gemm.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <atomic>
 #include <type_traits>
@@ -12,6 +10,18 @@
 #include <libxsmm.h>
 #endif
 
+// A BLAS through its Fortran interface, which LibTorch's wheels export, too: there it is MKL.
+extern "C" {
+void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
+            const int* k, const float* alpha, const float* a, const int* lda, const float* b,
+            const int* ldb, const float* beta, float* c, const int* ldc);
+void dgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
+            const int* k, const double* alpha, const double* a, const int* lda, const double* b,
+            const int* ldb, const double* beta, double* c, const int* ldc);
+// Null if the BLAS is not MKL.
+[[gnu::weak]] int MKL_Set_Num_Threads_Local(int threads);
+}
+
 namespace translution::kernels {
 namespace {
 
@@ -21,7 +31,18 @@ void count(int64_t m, int64_t n, int64_t k, int64_t times = 1) {
   count_gemm_flops(2 * m * n * k * times);
 }
 
-CBLAS_TRANSPOSE transposed(bool yes) { return yes ? CblasTrans : CblasNoTrans; }
+// The BLAS is column-major, so the operands are swapped.
+template <typename T>
+void blas(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
+          int64_t ldb, T beta, T* c, int64_t ldc) {
+  const char left = tb ? 'T' : 'N', right = ta ? 'T' : 'N';
+  const int rows = n, cols = m, inner = k, la = ldb, lb = lda, lc = ldc;
+  const T alpha = 1;
+  if constexpr (std::is_same_v<T, float>)
+    sgemm_(&left, &right, &rows, &cols, &inner, &alpha, b, &la, a, &lb, &beta, c, &lc);
+  else
+    dgemm_(&left, &right, &rows, &cols, &inner, &alpha, b, &la, a, &lb, &beta, c, &lc);
+}
 
 #ifdef TRANSLUTION_HAS_XSMM
 constexpr int64_t kNarrow = 64;
@@ -85,8 +106,7 @@ void gemm<float>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float*
 #ifdef TRANSLUTION_HAS_DNNL
   dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
 #else
-  cblas_sgemm(CblasRowMajor, transposed(ta), transposed(tb), m, n, k, 1.0f, a, lda, b, ldb, beta, c,
-              ldc);
+  blas(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 #endif
 }
 
@@ -94,8 +114,7 @@ template <>
 void gemm<double>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda,
                   const double* b, int64_t ldb, double beta, double* c, int64_t ldc) {
   count(m, n, k);
-  cblas_dgemm(CblasRowMajor, transposed(ta), transposed(tb), m, n, k, 1.0, a, lda, b, ldb, beta, c,
-              ldc);
+  blas(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 }
 
 template <typename T>
@@ -132,6 +151,10 @@ int64_t small_gemm_limit() {
 #endif
 }
 
+int set_mkl_threads(int threads) {
+  return MKL_Set_Num_Threads_Local != nullptr ? MKL_Set_Num_Threads_Local(threads) : 0;
+}
+
 void count_gemm_flops(int64_t flops) { total_flops.fetch_add(flops, std::memory_order_relaxed); }
 
 int64_t gemm_flops() { return total_flops.load(std::memory_order_relaxed); }
@@ -142,9 +165,9 @@ const char* gemm_libraries() {
 #elif defined(TRANSLUTION_HAS_DNNL)
   return "oneDNN";
 #elif defined(TRANSLUTION_HAS_XSMM)
-  return "libxsmm + BLAS";
+  return MKL_Set_Num_Threads_Local != nullptr ? "libxsmm + MKL" : "libxsmm + BLAS";
 #else
-  return "BLAS";
+  return MKL_Set_Num_Threads_Local != nullptr ? "MKL" : "BLAS";
 #endif
 }
 

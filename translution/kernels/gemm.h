@@ -38,6 +38,10 @@ class SmallGemm {
   int64_t calls_ = 0;
 };
 
+/// Sets MKL's own number of threads for products of the calling thread and returns the previous
+/// one; 0: as many as OpenMP has. Returns 0 if the BLAS is not MKL.
+int set_mkl_threads(int threads);
+
 /// Number of channels below which many small products are faster than one large product; 0 in a
 /// build without libxsmm.
 int64_t small_gemm_limit();
@@ -47,7 +51,7 @@ int64_t gemm_flops();
 /// Adds the FLOPs of products that are computed elsewhere.
 void count_gemm_flops(int64_t flops);
 
-/// The libraries that this build uses for float: "oneDNN + libxsmm", "BLAS"…
+/// The libraries that this build uses for float: "oneDNN + libxsmm", "libxsmm + MKL", "BLAS"…
 const char* gemm_libraries();
 
 }  // namespace translution::kernels

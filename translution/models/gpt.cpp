@@ -3,6 +3,7 @@
 #include "translution/nn/dropout.h"
 #include "translution/nn/linear.h"
 #include "translution/nn/norm.h"
+#include "translution/ops/compat.h"
 #include "translution/ops/fixed_sum.h"
 
 namespace translution {
@@ -21,7 +22,7 @@ void check_vocabulary(const torch::Tensor& tokens, int64_t vocabulary) {
 torch::nn::Embedding make_embedding(int64_t vocabulary, int64_t dim, Init init,
                                     const at::Generator& generator) {
   auto weight = torch::empty({vocabulary, dim});
-  if (init != Init::none) weight.normal_(0, 1, generator);
+  if (init != Init::none) weight.normal_(0, 1, optional(generator));
   torch::nn::Embedding layer(torch::nn::EmbeddingOptions(vocabulary, dim)._weight(weight));
   layer->options._weight({});  // so that a clone draws its own weights
   return layer;

@@ -91,7 +91,7 @@ void require_finite_op(const Tensors& tensors, const std::string& where) {
 std::vector<std::string> method_names() { return names_of(kMethods); }
 
 at::Tensor start_vectors_op(at::IntArrayRef shape, const std::string& init,
-                            c10::optional<at::ScalarType> dtype, c10::optional<at::Device> device) {
+                            Optional<at::ScalarType> dtype, Optional<at::Device> device) {
   const auto tensors = at::TensorOptions().dtype(dtype).device(device);
   return start_vectors(shape, parse_name("init", kInits, init), tensors);
 }
@@ -115,8 +115,8 @@ AttentionOptions layer_options(const std::string& json, const OptionalTensor& re
 }
 
 Tensors attention_start(const std::string& json, const OptionalTensor& relation, int64_t slots,
-                        at::IntArrayRef mirror, c10::optional<at::ScalarType> dtype,
-                        c10::optional<at::Device> device) {
+                        at::IntArrayRef mirror, Optional<at::ScalarType> dtype,
+                        Optional<at::Device> device) {
   const auto tensors = at::TensorOptions().dtype(dtype).device(device);
   Tensors parameters;
   for (const auto& [name, tensor] :

@@ -6,6 +6,7 @@
 
 #include "translution/core/error.h"
 #include "translution/nn/linear.h"
+#include "translution/ops/compat.h"
 #include "translution/ops/convolution.h"
 #include "translution/ops/large.h"
 #include "translution/ops/rotary.h"
@@ -27,7 +28,7 @@ void initialise(const ParameterSpec& spec, Init init, const at::Generator& gener
   if (spec.fan_in > 0) {
     const bool table = spec.shape.size() == 3 && init == Init::authors;
     const double fan = static_cast<double>(spec.fan_in * (table ? spec.shape[2] : 1));
-    parameter.uniform_(-1 / std::sqrt(fan), 1 / std::sqrt(fan), generator);
+    parameter.uniform_(-1 / std::sqrt(fan), 1 / std::sqrt(fan), optional(generator));
     return;
   }
   if (spec.name.find("_bias") != std::string::npos) {
@@ -38,7 +39,7 @@ void initialise(const ParameterSpec& spec, Init init, const at::Generator& gener
     parameter.fill_(kInitialGate);
     return;
   }
-  parameter.normal_(0, kSmall, generator);
+  parameter.normal_(0, kSmall, optional(generator));
   if (spec.name == "position_weight") parameter[0].fill_(-1);  // nearer is stronger
 }
 
@@ -178,7 +179,7 @@ at::Tensor start_vectors(at::IntArrayRef shape, Init init, const at::TensorOptio
                          const at::Generator& generator) {
   auto vectors = torch::empty(shape, tensors);
   if (init == Init::none) return vectors;
-  return vectors.normal_(0, init == Init::authors ? 1.0 : kSmall, generator);
+  return vectors.normal_(0, init == Init::authors ? 1.0 : kSmall, optional(generator));
 }
 
 AttentionImpl::AttentionImpl(AttentionOptions options_, const at::Generator& generator)

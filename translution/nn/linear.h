@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "translution/nn/options.h"
+#include "translution/ops/compat.h"
 #include "translution/ops/project.h"
 
 namespace translution {
@@ -24,8 +25,8 @@ inline torch::nn::Linear make_linear(int64_t in, int64_t out, Init init,
   const double gain = std::sqrt(2.0 / (1 + std::pow(std::sqrt(5.0), 2)));
   const double root = std::sqrt(static_cast<double>(in));
   const double bound = std::sqrt(3.0) * (gain / root);
-  layer->weight.uniform_(-bound, bound, generator);
-  if (bias) layer->bias.uniform_(-1 / root, 1 / root, generator);
+  layer->weight.uniform_(-bound, bound, optional(generator));
+  if (bias) layer->bias.uniform_(-1 / root, 1 / root, optional(generator));
   return layer;
 }
 

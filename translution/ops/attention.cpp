@@ -8,6 +8,7 @@
 #include "translution/ops/attention_fused.h"
 #include "translution/ops/attention_op.h"
 #include "translution/ops/attention_portable.h"
+#include "translution/ops/compat.h"
 #include "translution/ops/register.h"
 
 namespace translution {
@@ -199,7 +200,7 @@ at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call
   const auto queries = rows.empty() ? tokens : c10::SymInt(static_cast<int64_t>(rows.size()));
   return at::empty_symint({x.sym_size(0), call.heads, queries, tokens},
                           x.options().requires_grad(false))
-      .bernoulli_(1 - p, generator)
+      .bernoulli_(1 - p, optional(generator))
       .div_(1 - p);
 }
 

@@ -23,7 +23,7 @@ class TRANSLUTION_API OneThread {
   OneThread& operator=(const OneThread&) = delete;
 
  private:
-  const int before_;
+  const int before_, mkl_before_;
 };
 
 /// While this object exists, signals are blocked on the calling thread. During a product, oneDNN up

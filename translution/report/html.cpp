@@ -86,7 +86,7 @@ std::string html_table(const HtmlTable& table) {
   for (const auto& row : table.rows) {
     text += "<tr>";
     for (size_t i = 0; i < row.size(); ++i)
-      text += fmt::format(i == 0 ? "<th>{}</th>" : "<td>{}</td>", html_escape(row[i]));
+      text += fmt::format("<{0}>{1}</{0}>", i == 0 ? "th" : "td", html_escape(row[i]));
     text += "</tr>\n";
   }
   return text + "</tbody></table></div>\n";

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "translution/ops/compat.h"
 #include "translution/train/evaluate.h"
 
 namespace translution {
@@ -45,16 +46,14 @@ StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
 }
 
 Batch random_batch(const ModelOptions& model, int64_t samples, const at::Generator& random) {
-  const c10::optional<at::Generator> generator =
-      random.defined() ? c10::make_optional(random) : c10::nullopt;
   const auto random_integers = [&](int64_t bound, at::IntArrayRef shape) {
-    return at::randint(bound, shape, generator, torch::kLong);
+    return at::randint(bound, shape, optional(random), torch::kLong);
   };
   if (model.family == Family::gpt)
     return {random_integers(model.vocabulary, {samples, model.length}),
             random_integers(model.vocabulary, {samples, model.length})};
-  return {at::randn({samples, model.channels, model.image_size[0], model.image_size[1]}, generator,
-                    torch::kFloat),
+  return {at::randn({samples, model.channels, model.image_size[0], model.image_size[1]},
+                    optional(random), torch::kFloat),
           random_integers(model.classes, {samples})};
 }
 

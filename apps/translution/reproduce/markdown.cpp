@@ -1,6 +1,7 @@
 #include "apps/translution/reproduce/markdown.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
