@@ -58,11 +58,7 @@ class Attention(AttentionArguments, Explained, nn.Module):
 
     def _build(self, options: Dict[str, Any], relation: Optional[Relation], device: Any,
                dtype: Optional[torch.dtype]) -> None:
-        nn.Module.__init__(self)
-        if self._method not in (None, options["method"]):
-            raise ValueError(f"{type(self).__name__}: expected method '{self._method}', got "
-                             f"'{options['method']}'; Attention takes all")
-        self.relation = relation
+        self._begin(options, relation)
         text, pairs, tokens, shorter, tables = torch.ops.translution.attention_layout(
             options_text("attention", options), *self._relation_arguments())
         #: All options, defaults included.
@@ -72,13 +68,23 @@ class Attention(AttentionArguments, Explained, nn.Module):
         self._pairs: str = pairs  # how tokens relate: "7x7 cls", "160 causal"
         self._shorter: bool = shorter
         self._tables: Dict[str, Tensor] = tables  # angles and offsets of the grid; stay on the CPU
+        self._register_parameters(device, dtype)
+        o = self.options
+        self.out = Linear(o["heads"] * o["dim_head"], o["dim"], precision=o["precision"],
+                          device=device, dtype=dtype)
+
+    def _begin(self, options: Dict[str, Any], relation: Optional[Relation]) -> None:
+        nn.Module.__init__(self)
+        if self._method not in (None, options["method"]):
+            raise ValueError(f"{type(self).__name__}: expected method '{self._method}', got "
+                             f"'{options['method']}'; Attention takes all")
+        self.relation = relation
+
+    def _register_parameters(self, device: Any, dtype: Optional[torch.dtype]) -> None:
         parameters = self._initial_parameters(device, dtype)
         self._names: List[str] = list(parameters)
         for name, value in parameters.items():
             self.register_parameter(name, nn.Parameter(value))
-        o = self.options
-        self.out = Linear(o["heads"] * o["dim_head"], o["dim"], precision=o["precision"],
-                          device=device, dtype=dtype)
 
     def _relation_arguments(self) -> Tuple[Any, ...]:
         if self.relation is None:

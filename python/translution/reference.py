@@ -189,11 +189,7 @@ class ReferenceAttention(Attention):
 
     def _build(self, options: Dict[str, Any], relation: Optional[Relation], device: Any,
                dtype: Optional[torch.dtype]) -> None:
-        nn.Module.__init__(self)
-        if self._method not in (None, options["method"]):
-            raise ValueError(f"{type(self).__name__}: expected method '{self._method}', got "
-                             f"'{options['method']}'; Attention takes all")
-        self.relation = relation
+        self._begin(options, relation)
         self.options = o = _layout.complete_options(options, relation)
         self.tokens = math.prod(o["grid"]) + o["cls"] if o["grid"] else 0
         self._slots = self._mirror = self._offsets = None  # of the layer's grid, on the CPU
@@ -210,10 +206,7 @@ class ReferenceAttention(Attention):
             self._slots = None
         self._pairs = "" if self._slots is None else "offsets"
         self._shorter = relation is None and len(o["grid"]) == 1
-        parameters = self._initial_parameters(device, dtype)
-        self._names = list(parameters)
-        for name, value in parameters.items():
-            self.register_parameter(name, nn.Parameter(value))
+        self._register_parameters(device, dtype)
         self.out = nn.Linear(o["heads"] * o["dim_head"], o["dim"], device=device, dtype=dtype)
         self.structures = nn.ModuleList()
         self.structure()
