@@ -38,14 +38,6 @@ json info_of(const std::string& options) {
   return rows.front();
 }
 
-std::vector<std::string> lines_with(const std::string& text, const std::string& part) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    if (line.find(part) != std::string::npos) lines.push_back(line);
-  return lines;
-}
-
 // ------------------------------------------------------------------------------ the paper
 
 class PaperTables : public ::testing::TestWithParam<std::string> {};

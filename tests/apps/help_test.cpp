@@ -9,8 +9,13 @@
 #include <sstream>
 
 #include "tests/apps/program.h"
+#include "tests/support/process.h"
+#include "translution/core/error.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 using ::testing::ElementsAre;

@@ -89,6 +89,14 @@ Measured run_measured(const std::string& arguments, double seconds, const std::s
   return measured;
 }
 
+std::vector<std::string> lines_with(const std::string& text, const std::string& part) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (line.find(part) != std::string::npos) lines.push_back(line);
+  return lines;
+}
+
 std::string output_of(const std::string& arguments) {
   const auto outcome = run(arguments);
   EXPECT_EQ(outcome.code, 0) << arguments;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 // Runs the real program, at TRANSLUTION_PROGRAM, as a shell would.
 namespace translution {
@@ -50,6 +51,9 @@ Measured run_measured(const std::string& arguments, double seconds, const std::s
 
 /// The output of a call. Expects success and nothing on standard error.
 std::string output_of(const std::string& arguments);
+
+/// The lines of a text that contain `part`.
+std::vector<std::string> lines_with(const std::string& text, const std::string& part);
 /// The output of a call with --json, parsed.
 nlohmann::json json_of(const std::string& arguments);
 
