@@ -42,6 +42,14 @@ def their_gradients(golden, module):
     return translution.to_authors(holder, golden.family)
 
 
+def angle_error(golden):
+    """How far the sines and cosines of this PyTorch are from the golden ones. Both are computed in
+    float, and their last bit depends on the library that computes them."""
+    back = translution.to_authors(golden.module(), golden.family)
+    return max((error(back[key], value) for key, value in golden.state.items()
+                if key not in golden.grads), default=0.0)
+
+
 def test_all_cases_are_there():
     assert len(NAMES) == 49
 
@@ -51,6 +59,7 @@ def test_all_cases_are_there():
 def test_outputs_and_gradients(name, dtype, most):
     golden = Golden(name)
     module, t = golden.module(dtype), golden.tensors
+    most = max(most, 4 * angle_error(golden))
     assert next(module.parameters()).dtype == dtype
     floating = t["input"].is_floating_point()
     input = t["input"].to(dtype).requires_grad_() if floating else t["input"]

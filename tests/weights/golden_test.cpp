@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace translution::testing {
 namespace {
 
@@ -11,6 +13,18 @@ NamedTensors as_type(const NamedTensors& tensors, at::ScalarType type) {
   NamedTensors result;
   for (const auto& [name, tensor] : tensors) result[name] = tensor.to(type);
   return result;
+}
+
+// How far the sines and cosines of this LibTorch are from the golden ones. Both are computed in float,
+// and their last bit depends on the library that computes them.
+double angle_error(const Golden& golden) {
+  const auto links = read_authors_module(golden.family, golden.kind, golden.options).links();
+  const auto theirs = to_theirs(links, to_ours(links, golden.state, golden.name), golden.name);
+  double error = 0;
+  for (const auto& [name, tensor] : golden.state)
+    if (golden.gradients.count(name) == 0)
+      error = std::max(error, relative_error(theirs.at(name), tensor));
+  return error;
 }
 
 // Compares the output and every gradient of our module, with their weights, with the golden case.
@@ -33,7 +47,8 @@ void expect_parity(const Golden& golden, at::ScalarType type, double tolerance) 
 }
 
 TEST_P(GoldenCases, AgreeInDouble) {
-  expect_parity(load_golden(GetParam()), torch::kDouble, 1e-10);
+  const auto golden = load_golden(GetParam());
+  expect_parity(golden, torch::kDouble, std::max(1e-10, 4 * angle_error(golden)));
 }
 
 TEST_P(GoldenCases, AgreeInFloat) { expect_parity(load_golden(GetParam()), torch::kFloat, 1e-5); }
