@@ -56,7 +56,7 @@ bool close(const at::Tensor& a, const at::Tensor& b) {
 at::Tensor read(const Link& link, const NamedTensors& theirs, at::ScalarType& type,
                 const std::string& source) {
   const std::string expected = brackets(link.shape);
-  const auto& tensor = find(theirs, link.theirs, expected + " (" + link.meaning + ")", source);
+  const at::Tensor tensor = find(theirs, link.theirs, expected + " (" + link.meaning + ")", source);
   check_type(link.theirs, tensor, type, source);
   ensure(tensor.sizes() == link.shape, source, ": ", in_quotes(link.theirs), " is ",
          brackets(tensor.sizes()), ", expected ", expected, " (", link.meaning,
