@@ -28,7 +28,8 @@ OptionalTensorList to_list(const AttentionTerms& terms) {
   static const Op<AttentionForward> op("translution::attention");
   auto [out, relative_out, map, kept] =
       op(to_list(terms), call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-         optional(call.keep), {}, name_of(kPrecisions, call.precision), "", call.workspace);
+         optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision), "",
+         call.workspace);
   return {std::move(out), std::move(relative_out), std::move(map), std::move(kept)};
 }
 
@@ -37,7 +38,7 @@ std::vector<at::Tensor> call_backward(const OutputGradients& d, const AttentionT
   static const Op<AttentionBackward> op("translution::attention_backward");
   return op(optional(d.out), optional(d.relative_out), d.attention, d.kept, needs, to_list(terms),
             call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-            optional(call.keep), {}, name_of(kPrecisions, call.precision), "");
+            optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision), "");
 }
 
 // --- implementations
