@@ -110,7 +110,7 @@ class Attention(AttentionArguments, Explained, nn.Module):
             o["heads"], self._pairs, self.tokens, self._shorter, tables.get("angles"),
             tables.get("position_features"), row_list(rows),
             o["dropout"] if self.training else 0.0, o["mixing"], map, o["workspace"],
-            o.get("precision", "float32"))  # layers of older files have none
+            o.get("precision", "float32"), o["dim"])  # layers of older files have no precision
 
     def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
         """[B, N, dim] -> [B, N, dim], or [B, len(rows), dim] for the given query rows."""

@@ -373,25 +373,60 @@ TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
 
 // A bias equals the weight of a constant input channel of ones.
 TEST(AttentionWithBias, EqualsALayerWithAConstantChannel) {
-  for (const auto method : {Method::self_attention, Method::rotary, Method::relative_key}) {
-    const auto options = tiny(of(method)).dim_head(8);
+  int tried = 0;
+  for (const auto& [name, position] : every_position()) {
+    if (!position.takes_qkv_bias()) continue;
+    ++tried;
+    const auto options = tiny(position).dim_head(8);
     auto biased = build_layer(AttentionOptions(options).qkv_bias(true));
     auto wider = build_layer(AttentionOptions(options).dim(7));
+    const auto from = biased->named_parameters(), to = wider->named_parameters();
     torch::NoGradGuard no_grad;
-    for (const std::string role : {"query", "key", "value"}) {
-      auto bias = biased->named_parameters()[role + "_bias"];
-      EXPECT_TRUE(bias.eq(0).all().item<bool>());
-      bias.normal_();
-      wider->named_parameters()[role].copy_(
-          at::cat({biased->named_parameters()[role], bias.unsqueeze(0)}));
+    for (const auto& spec : attention_parameters(options)) {
+      const auto *bias = from.find(spec.name + "_bias"), rows = from[spec.name].size(0);
+      if (bias) {
+        EXPECT_TRUE(bias->eq(0).all().item<bool>()) << name;
+        bias->normal_();
+        to[spec.name].copy_(at::cat({from[spec.name], bias->unsqueeze(0)}));
+      } else if (from[spec.name].sizes() == to[spec.name].sizes()) {
+        auto table = from[spec.name];
+        const bool relative_role = spec.name == "query" || spec.name == "key" || spec.name == "value";
+        if (relative_role) {
+          EXPECT_TRUE(table.select(1, 6).eq(0).all().item<bool>()) << name;
+          EXPECT_FALSE(table.select(1, 5).eq(0).any().item<bool>()) << name;
+          table.normal_();
+        }
+        to[spec.name].copy_(table);
+      } else {  // small matrices of the features, which have no bias
+        to[spec.name].zero_().narrow(0, 0, rows).copy_(from[spec.name]);
+      }
     }
-    if (method == Method::relative_key)
-      wider->named_parameters()["key_vectors"].copy_(biased->named_parameters()["key_vectors"]);
     wider->out->weight.narrow(0, 0, 6).copy_(biased->out->weight);
     wider->out->bias.narrow(0, 0, 6).copy_(biased->out->bias);
     const auto x = random_input(7);
     const auto expected = wider->forward(at::cat({x, at::ones({2, 7, 1}, at::kDouble)}, -1));
-    EXPECT_TRUE(at::allclose(biased->forward(x), expected.narrow(-1, 0, 6), 1e-12, 1e-12));
+    EXPECT_TRUE(at::allclose(biased->forward(x), expected.narrow(-1, 0, 6), 1e-11, 1e-11)) << name;
+  }
+  EXPECT_GT(tried, 30);
+}
+
+TEST(AttentionParameters, WithBiasesHaveARowMorePerSlotOrAVector) {
+  auto position = of(Method::translution);
+  position.roles = Roles::parse("qv");
+  EXPECT_EQ(shapes_of(*build_layer(tiny(position).qkv_bias(true))),
+            with_output({{"query", {18, 7, 12}},
+                         {"key", {6, 12}},
+                         {"value", {18, 7, 12}},
+                         {"key_bias", {12}}}));
+}
+
+TEST(Init, BiasRowsStartAtZeroAndDoNotCountAsInputs) {
+  for (const Init init : {Init::scaled, Init::authors}) {
+    const auto table =
+        build_layer(tiny(of(Method::translution)).qkv_bias(true).init(init))->named_parameters()["query"];
+    expect_bound(table.narrow(1, 0, 6), 1 / std::sqrt(init == Init::authors ? 6.0 * 12 : 6.0),
+                 "query");
+    EXPECT_TRUE(table.select(1, 6).eq(0).all().item<bool>());
   }
 }
 

@@ -42,7 +42,7 @@ struct Config {
   Mixing mixing = Mixing::sum;
   bool rotary = false;
   double dropout = 0.0;
-  bool biases = false;  ///< biases of q, k and v in plain attention
+  bool biases = false;  ///< biases of q, k and v; not in a convolution
   Precision precision = Precision::float32;
   std::vector<int64_t> rows;      ///< empty: all
   std::vector<int64_t> relation;  ///< N x N slots that replace those of the grid; needs `mirror`
