@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+from hosts import import_host
 from torch import nn
 
 import translution
@@ -24,9 +25,6 @@ needs_compile = pytest.mark.skipif(not hasattr(torch, "compile"), reason="torch.
 def difference(found, expected):
     assert found.shape == expected.shape and found.dtype == expected.dtype
     return ((found - expected).abs().max() / expected.abs().max()).item()
-
-
-OPERATORS = []
 
 
 def randomise(model, dtype=torch.float64):
@@ -77,22 +75,6 @@ def transformers_gpt2(dtype=torch.float64, **options):
                                      bos_token_id=0, eos_token_id=None, **options)
     model = randomise(transformers.GPT2LMHeadModel(config), dtype)
     return model, torch.randint(1, 31, (2, 9)), lambda model, x: model(x).logits, {}
-
-
-def import_host(name):
-    """timm and transformers import torchvision, and torchvision needs two operators at its import. Its
-    build for CUDA does not load them beside a torch for CPUs; nothing here calls them."""
-    try:
-        import torchvision  # noqa: F401
-    except ImportError:
-        pass
-    except RuntimeError as error:
-        if "operator torchvision::" not in str(error):
-            raise
-        OPERATORS.append(torch.library.Library("torchvision", "DEF"))
-        for operator in ("nms", "qnms"):
-            OPERATORS[0].define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return pytest.importorskip(name)
 
 
 HOSTS = {"torch": torch_encoder, "timm": timm_vit, "vit": transformers_vit, "gpt2": transformers_gpt2}
