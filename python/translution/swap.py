@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from typing import (Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
+from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
                     Union)
 
 import torch
@@ -72,10 +72,10 @@ class Host(NamedTuple):
     size: Callable[[Any], Size]
     weights: Callable[[Mapping[str, Tensor]], Weights]  # from the module's state_dict
     place: Callable[[Sequence[Any]], Place]           # from the modules around it, nearest first
-    embedding: Tuple[str, ...]                        # position embedding, in one of these modules
     forward: Callable[..., Any]                       # of the new module
-    attributes: Mapping[str, Any] = {}                # further ones of the new module
+    embedding: str = ""                               # position embedding in a module around it
     causal: bool = False
+    turn_off: Optional[Callable[[nn.Module], None]] = None  # what in the model bypasses new layers
 
 
 class SwapReport(NamedTuple):
@@ -257,6 +257,15 @@ def _torch_forward(self: Any, query: Tensor, key: Tensor, value: Tensor,
     return out if self.batch_first else out.transpose(0, 1), map
 
 
+def _torch_turn_off(model: nn.Module) -> None:
+    """Fast paths read the old weights or pass nested tensors."""
+    for m in model.modules():
+        if isinstance(m, nn.TransformerEncoder):
+            m.enable_nested_tensor = m.use_nested_tensor = False
+        if isinstance(m, Swapped) and isinstance(m, nn.MultiheadAttention):
+            m.__dict__.update(in_proj_bias=None, _qkv_same_embed_dim=False)
+
+
 # --- Hugging Face transformers 5: ViTAttention
 
 
@@ -331,21 +340,26 @@ def _gpt2_forward(self: Any, hidden_states: Tensor, past_key_values: Any = None,
     return self.resid_dropout(out), map
 
 
+def _gpt2_turn_off(model: nn.Module) -> None:
+    for m in model.modules():
+        for config in (getattr(m, "config", None), getattr(m, "generation_config", None)):
+            if hasattr(config, "use_cache"):
+                config.use_cache = False
+
+
 HOSTS = (
     Host("timm", ("timm.layers.attention.Attention", "timm.models.vision_transformer.Attention"),
          ("qkv", "q_norm", "k_norm", "attn_drop", "norm", "proj"), _timm_refusal, _timm_size, _timm_weights,
-         _timm_place, ("pos_embed",), _timm_forward),
+         _timm_place, _timm_forward, "pos_embed"),
     Host("torch.nn", ("torch.nn.modules.activation.MultiheadAttention",),
          ("in_proj_weight", "in_proj_bias", "out_proj"), _torch_refusal, _torch_size, _torch_weights,
-         lambda around: Place(), (), _torch_forward,
-         # So that nn.TransformerEncoderLayer does not take its fast path, which reads the old weights.
-         dict(in_proj_bias=None, _qkv_same_embed_dim=False)),
+         lambda around: Place(), _torch_forward, turn_off=_torch_turn_off),
     Host("transformers ViT", ("transformers.models.vit.modeling_vit.ViTAttention",),
          ("q_proj", "k_proj", "v_proj", "o_proj"), _vit_refusal, _vit_size, _vit_weights, _vit_place,
-         ("embeddings.position_embeddings",), _vit_forward),
+         _vit_forward, "embeddings.position_embeddings"),
     Host("transformers GPT-2", ("transformers.models.gpt2.modeling_gpt2.GPT2Attention",),
          ("c_attn", "c_proj", "attn_dropout"), _gpt2_refusal, _gpt2_size, _gpt2_weights, _gpt2_place,
-         ("wpe.weight",), _gpt2_forward, causal=True),
+         _gpt2_forward, "wpe.weight", causal=True, turn_off=_gpt2_turn_off),
 )
 
 
@@ -366,9 +380,10 @@ class Swapped(nn.Module):
         if old:
             weights = self._host.weights({name: state_dict.pop(full) for name, full in old.items()})
             started = _started(self.attention, weights, self._scale)
-            # load_state_dict(assign=True) keeps the tensors, which are views for all slots.
-            state_dict.update({f"{prefix}attention.{name}": value.contiguous()
-                               for name, value in started.items()})
+            if args[0].get("assign_to_params_buffers"):  # keeps the tensors, which are views for all slots
+                started = {name: value.clone(memory_format=torch.contiguous_format)
+                           for name, value in started.items()}
+            state_dict.update({f"{prefix}attention.{name}": value for name, value in started.items()})
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def __reduce__(self) -> Any:  # the class is made when it is needed, so pickle cannot name it
@@ -393,28 +408,26 @@ def _host_of(kind: type) -> Any:
 
 
 def _started(layer: Any, weights: Weights, scale: float) -> Dict[str, Tensor]:
-    """The state of a layer that computes what `weights` do; other parameters as they are."""
-    state = {name: value.detach() for name, value in layer.state_dict().items()}
-    o = layer.options
+    """The state of a layer that computes what `weights` do; other parameters as they are. Tables are
+    views of one matrix."""
+    state = dict(layer.state_dict())
     # Our scores are divided by sqrt(dim_head); another scale becomes part of the queries.
-    scales = (scale * math.sqrt(o["dim_head"]), 1.0, 1.0)
-    for n, (role, matrix, factor) in enumerate(zip(_ROLES, weights.roles, scales)):
-        matrix = matrix * factor if factor != 1 else matrix
-        if weights.biases is not None:
-            bias = weights.biases[n] * factor if factor != 1 else weights.biases[n]
-            if state[role].dim() == 3:
-                matrix = torch.cat([matrix, bias[None]])
-            else:
-                state[f"{role}_bias"] = bias
+    factor = scale * math.sqrt(layer.options["dim_head"])
+    for n, role in enumerate(_ROLES):
+        matrix, bias = weights.roles[n], weights.biases and weights.biases[n]
+        if role == "query" and factor != 1:
+            matrix, bias = matrix * factor, None if bias is None else bias * factor
+        if bias is not None and state[role].dim() == 3:
+            matrix = torch.cat([matrix, bias[None]])
+        elif bias is not None:
+            state[f"{role}_bias"] = bias
         state[role] = matrix.expand_as(state[role])
+    zero = weights.out.new_zeros(())
     state["out.weight"] = weights.out
-    if weights.out_bias is not None:
-        state["out.bias"] = weights.out_bias
-    else:
-        state["out.bias"] = torch.zeros_like(state["out.bias"])
+    state["out.bias"] = zero.expand_as(state["out.bias"]) if weights.out_bias is None else weights.out_bias
     for names in _ZERO:
         for name in [name for name in names if name in state][:1]:
-            state[name] = torch.zeros_like(state[name])
+            state[name] = zero.expand_as(state[name])
     return state
 
 
@@ -432,7 +445,6 @@ def _replace(module: Any, layer: nn.Module) -> None:
             delattr(module, name)
     module.__class__ = _swapped_class(type(module))
     module._scale = size.scale
-    module.__dict__.update(host.attributes)
     module.attention = layer.train(module.training)
 
 
@@ -492,21 +504,27 @@ def _refuse_nothing(model: nn.Module, found: List[_Found]) -> None:
 def _layer_options(f: _Found, method: str, options: Mapping[str, Any], grid: Any, cls: Optional[bool],
                    causal: Optional[bool]) -> Dict[str, Any]:
     """The options of the layer that replaces `f`."""
+    name = f"{f.name or 'the model'} ({f.host.name})"
     reason = f.host.refusal(f.module)
     if reason:
-        raise ValueError(f"swap: {f.name} ({f.host.name}) cannot be swapped: {reason}")
+        raise ValueError(f"swap: {name} cannot be swapped: {reason}")
     size, weight = f.host.size(f.module), next(f.module.parameters())
-    biased = f.host.weights(f.module.state_dict()).biases is not None
+    try:
+        biased = f.host.weights(f.module.state_dict()).biases is not None
+    except KeyError as missing:
+        raise ValueError(f"swap: {name} cannot be swapped: it has no weights {missing}") from None
+    # Of alpha_translution some weights stay as they start; all other layers are overwritten.
+    init = "scaled" if method == "alpha_translution" else "none"
     o = dict(dim=size.dim, heads=size.heads, dim_head=size.dim_head, dropout=size.dropout, method=method,
              causal=f.host.causal if causal is None else causal, qkv_bias=biased, dtype=weight.dtype,
-             cls=False, grid=(), **options)
+             cls=False, grid=(), init=init, **options)
     if method.startswith("self_attention"):
         return o  # takes any number of tokens
     place = f.host.place(f.around)
     grid = place.grid if grid is None else (grid,) if isinstance(grid, int) else tuple(grid)
     if grid is None:
-        raise ValueError(f"swap: {f.name} ({f.host.name}) does not say how its tokens lie; pass grid=, such "
-                         "as grid=(14, 14) or grid=128, and cls= and causal= if they are so")
+        raise ValueError(f"swap: {name} does not say how its tokens lie; pass grid=, such as grid=(14, 14) or "
+                         "grid=128, with cls=True for a class token and causal=True for causal order")
     return {**o, "grid": grid, "cls": place.cls if cls is None else cls}
 
 
@@ -539,13 +557,12 @@ def _zero_embedding(state_dict: Any, prefix: str, *args: Any, name: str) -> None
 
 def _find_embedding(f: _Found) -> Tuple[Any, str]:
     """The module that has the position embedding, and the name of the parameter there."""
+    *folders, name = f.host.embedding.split(".")
     for module in f.around:
-        for path in f.host.embedding:
-            *folders, name = path.split(".")
-            for folder in folders:
-                module = getattr(module, folder, None)
-            if isinstance(getattr(module, name, None), nn.Parameter):
-                return module, name
+        for folder in folders:
+            module = getattr(module, folder, None)
+        if isinstance(getattr(module, name, None), nn.Parameter):
+            return module, name
     raise ValueError(f"swap: drop_embedding: found no position embedding around {f.name} ({f.host.name}); "
                      "remove it in your model and pass drop_embedding=False")
 
@@ -555,19 +572,6 @@ def _drop_embedding(module: Any, name: str) -> None:
     parameter.data.zero_()
     parameter.requires_grad_(False)
     module._register_load_state_dict_pre_hook(functools.partial(_zero_embedding, name=name))
-
-
-def _turn_off(model: nn.Module, swapped: Sequence[_Found]) -> None:
-    """Turns off caches and fast paths of the host that would not see the new layers."""
-    if any(f.host.name == "torch.nn" for f in swapped):
-        for module in model.modules():
-            if isinstance(module, nn.TransformerEncoder):
-                module.enable_nested_tensor = module.use_nested_tensor = False
-    if any(f.host.name == "transformers GPT-2" for f in swapped):
-        for module in model.modules():
-            for name in ("config", "generation_config"):
-                if hasattr(getattr(module, name, None), "use_cache"):
-                    getattr(module, name).use_cache = False
 
 
 def swap(model: nn.Module, method: str = "alpha_translution", layers: Layers = None, *,
@@ -619,7 +623,9 @@ def swap(model: nn.Module, method: str = "alpha_translution", layers: Layers = N
         _replace(f.module, Attention(**plan, device=next(f.module.parameters()).device))
     for module, name in {(id(m), n): (m, n) for m, n in embeddings}.values():
         _drop_embedding(module, name)
-    _turn_off(model, chosen)
+    for host in {f.host.name: f.host for f in chosen}.values():
+        if host.turn_off is not None:
+            host.turn_off(model)
     return report
 
 
