@@ -415,7 +415,7 @@ def _started(layer: Any, weights: Weights, scale: float) -> Dict[str, Tensor]:
     factor = scale * math.sqrt(layer.options["dim_head"])
     for n, role in enumerate(_ROLES):
         matrix, bias = weights.roles[n], weights.biases and weights.biases[n]
-        if role == "query" and factor != 1:
+        if role == "query" and not math.isclose(factor, 1):
             matrix, bias = matrix * factor, None if bias is None else bias * factor
         if bias is not None and state[role].dim() == 3:
             matrix = torch.cat([matrix, bias[None]])
