@@ -371,6 +371,27 @@ TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
   }
 }
 
+// Gives a layer random biases, checks that they were zero, and copies its weights to one without
+// biases and with one more input channel.
+void copy_with_biases(const Attention& biased, const Attention& wider, const std::string& name) {
+  const auto from = biased->named_parameters(), to = wider->named_parameters();
+  for (const auto& spec : attention_parameters(wider->options)) {
+    auto weight = from[spec.name];
+    const auto* vector = from.find(spec.name + "_bias");
+    const bool role = spec.name == "query" || spec.name == "key" || spec.name == "value";
+    const auto bias = vector ? *vector : role ? weight.select(1, 6) : at::Tensor();
+    if (bias.defined()) {
+      EXPECT_TRUE(bias.eq(0).all().item<bool>()) << name;
+      bias.normal_();
+    }
+    if (vector) weight = at::cat({weight, vector->unsqueeze(0)});
+    const bool narrow = weight.sizes() != to[spec.name].sizes();  // a small matrix without a bias
+    (narrow ? to[spec.name].zero_().narrow(0, 0, 6) : to[spec.name]).copy_(weight);
+  }
+  wider->out->weight.narrow(0, 0, 6).copy_(biased->out->weight);
+  wider->out->bias.narrow(0, 0, 6).copy_(biased->out->bias);
+}
+
 // A bias equals the weight of a constant input channel of ones.
 TEST(AttentionWithBias, EqualsALayerWithAConstantChannel) {
   int tried = 0;
@@ -380,29 +401,8 @@ TEST(AttentionWithBias, EqualsALayerWithAConstantChannel) {
     const auto options = tiny(position).dim_head(8);
     auto biased = build_layer(AttentionOptions(options).qkv_bias(true));
     auto wider = build_layer(AttentionOptions(options).dim(7));
-    const auto from = biased->named_parameters(), to = wider->named_parameters();
     torch::NoGradGuard no_grad;
-    for (const auto& spec : attention_parameters(options)) {
-      const auto *bias = from.find(spec.name + "_bias"), rows = from[spec.name].size(0);
-      if (bias) {
-        EXPECT_TRUE(bias->eq(0).all().item<bool>()) << name;
-        bias->normal_();
-        to[spec.name].copy_(at::cat({from[spec.name], bias->unsqueeze(0)}));
-      } else if (from[spec.name].sizes() == to[spec.name].sizes()) {
-        auto table = from[spec.name];
-        const bool relative_role = spec.name == "query" || spec.name == "key" || spec.name == "value";
-        if (relative_role) {
-          EXPECT_TRUE(table.select(1, 6).eq(0).all().item<bool>()) << name;
-          EXPECT_FALSE(table.select(1, 5).eq(0).any().item<bool>()) << name;
-          table.normal_();
-        }
-        to[spec.name].copy_(table);
-      } else {  // small matrices of the features, which have no bias
-        to[spec.name].zero_().narrow(0, 0, rows).copy_(from[spec.name]);
-      }
-    }
-    wider->out->weight.narrow(0, 0, 6).copy_(biased->out->weight);
-    wider->out->bias.narrow(0, 0, 6).copy_(biased->out->bias);
+    copy_with_biases(biased, wider, name);
     const auto x = random_input(7);
     const auto expected = wider->forward(at::cat({x, at::ones({2, 7, 1}, at::kDouble)}, -1));
     EXPECT_TRUE(at::allclose(biased->forward(x), expected.narrow(-1, 0, 6), 1e-11, 1e-11)) << name;
