@@ -223,6 +223,29 @@ def test_the_hosts_own_state_dict_loads(host, method):
     assert difference(start, expected) > 1e-3
 
 
+def test_weights_that_do_not_fit_are_explained():
+    model, _, _, place = torch_encoder()
+    swap(model, "translution", **place)
+    state = torch_encoder(dim=12)[0].state_dict()
+    with pytest.raises(RuntimeError, match="layers.0.self_attn: expected all weights of torch.nn with dim 18 and "
+                                           r"3 heads of 6, got in_proj_weight \[36, 12\]"):
+        model.load_state_dict(state)
+    state = torch_encoder()[0].state_dict()
+    del state["layers.1.self_attn.out_proj.weight"]
+    with pytest.raises(RuntimeError, match=r"layers.1.self_attn: .* got .*in_proj_bias \[54\], out_proj.bias"):
+        model.load_state_dict(state)
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="load_state_dict has no assign= in PyTorch 1.13")
+def test_assigned_weights_are_not_shared_by_offsets():
+    model, x, call, place = torch_encoder()
+    expected, state = call(model, x), model.state_dict()
+    swap(model, "translution", **place)
+    model.load_state_dict(state, assign=True)
+    assert difference(call(model, x), expected) <= 1e-12
+    assert all(p.is_contiguous() for layer in attention_layers(model) for p in layer.parameters())
+
+
 @ALL_HOSTS
 def test_a_swapped_state_dict_goes_back_and_forth(host, tmp_path):
     model, x, call, place = HOSTS[host]()

@@ -378,8 +378,14 @@ class Swapped(nn.Module):
         old = {name[len(prefix):]: name for name in list(state_dict) if name.startswith(prefix)
                and name[len(prefix):].split(".")[0] in self._host.parts}
         if old:
-            weights = self._host.weights({name: state_dict.pop(full) for name, full in old.items()})
-            started = _started(self.attention, weights, self._scale)
+            tensors = {name: state_dict.pop(full) for name, full in old.items()}
+            try:
+                started = _started(self.attention, self._host.weights(tensors), self._scale)
+            except (KeyError, RuntimeError):  # a missing name, another shape
+                o, started = self.attention.options, self.attention.state_dict()
+                shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in tensors.items())
+                args[-1].append(f"{prefix[:-1]}: expected all weights of {self._host.name} with dim {o['dim']} "
+                                f"and {o['heads']} heads of {o['dim_head']}, got {shapes}")
             if args[0].get("assign_to_params_buffers"):  # keeps the tensors, which are views for all slots
                 started = {name: value.clone(memory_format=torch.contiguous_format)
                            for name, value in started.items()}
