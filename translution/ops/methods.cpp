@@ -198,15 +198,16 @@ MethodResult translution(const at::Tensor& x, const RoleWeights& w, const Attent
   TORCH_CHECK(!relative_scores || !call.angles.defined(),
               "translution: rotary angles rotate shared queries and keys, but q or k is relative; "
               "leave out the angles");
-  const bool bias_rows = has_bias_rows(w.q, x) || has_bias_rows(w.k, x) || has_bias_rows(w.v, x);
-  const auto wide = bias_rows ? with_constant(x) : at::Tensor();
-  const auto wide_queries =
-      bias_rows && method.has_rows() ? take_rows(wide, call.pairs.rows) : wide;
-  set_role(has_bias_rows(w.q, x) ? wide_queries : method.queries, w.q, biases.q,
+  // Made once if roles share it: attention encodes and accumulates the same features together.
+  const bool of_keys = has_bias_rows(w.k, x) || has_bias_rows(w.v, x);
+  const bool same = method.queries.is_same(method.x), of_queries = has_bias_rows(w.q, x);
+  const auto wide = of_keys || (same && of_queries) ? with_constant(method.x) : at::Tensor();
+  const auto wide_queries = same || !of_queries ? wide : with_constant(method.queries);
+  set_role(of_queries ? wide_queries : method.queries, w.q, biases.q,
            relative_scores ? terms.rel_q : terms.q, terms.table_q, query_projections);
-  set_role(has_bias_rows(w.k, x) ? wide : x, w.k, biases.k,
+  set_role(has_bias_rows(w.k, x) ? wide : method.x, w.k, biases.k,
            relative_scores ? terms.rel_k : terms.k, terms.table_k, token_projections);
-  set_role(has_bias_rows(w.v, x) ? wide : x, w.v, biases.v,
+  set_role(has_bias_rows(w.v, x) ? wide : method.x, w.v, biases.v,
            relative_values ? terms.rel_v : terms.v, terms.table_v, token_projections);
   method.project_all(query_projections, token_projections);
   if (!relative_scores) {
