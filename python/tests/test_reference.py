@@ -107,11 +107,14 @@ def test_library_has_the_same_weights_and_results(method, grid):
 
 
 @needs_library
+@pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("method", NAMES)
-def test_bf16_products_round_as_those_of_the_library(method):
-    options = dict(precision="bf16", dtype=torch.float32)
+def test_bf16_products_round_as_those_of_the_library(method, biases):
+    options = dict(precision="bf16", dtype=torch.float32, qkv_bias=biases and method != "convolution")
     own, library = make(method, **options), translution.Attention(
         12, heads=3, dim_head=4, grid=(3, 4), cls=True, method=method, **options)
+    for parameter in own.parameters() if biases else ():
+        parameter.data.masked_fill_(parameter.data == 0, 0.2)  # biases start at zero
     library.load_state_dict(own.state_dict())
     x = torch.randn(2, 13, 12)
     torch.testing.assert_close(own(x), library(x), rtol=0.02, atol=0.005)

@@ -74,6 +74,10 @@ TEST_P(LookaheadTest, MatchesWithBiasRows) {
   auto lookahead = make();
   for (int64_t n = 1; n <= kTokens; ++n)
     ASSERT_TRUE(at::allclose(lookahead.gather(x.narrow(0, 0, n)), expected(n), 1e-11, 1e-12)) << n;
+  convert(at::kFloat, /*scale=*/0.3);
+  auto rounded = make(Precision::bf16);
+  for (int64_t n = 1; n <= kTokens; ++n)
+    ASSERT_LT(error(rounded.gather(x.narrow(0, 0, n)), expected(n, Precision::bf16)), 0.03) << n;
 }
 
 TEST_P(LookaheadTest, RestartDiscardsTheText) {
