@@ -130,8 +130,11 @@ class Literal:
                 "alpha_translution": relative and o["relative_dim"] > 0}.get(o["method"], True)
 
     def _encode(self, f, name, slot):
-        weight = self.w[name]
-        return f @ (weight[slot] if weight.dim() == 3 else weight)
+        weight = self.w[name][slot] if self.w[name].dim() == 3 else self.w[name]
+        encoded = f @ weight[:f.shape[-1]]
+        if not self.o["qkv_bias"]:
+            return encoded
+        return encoded + (weight[-1] if len(weight) > f.shape[-1] else self.w[name + "_bias"])
 
     def _dot(self, a, b):  # [B,W] x [B,W] -> [B,H]
         return (a * b).reshape(-1, self.heads, a.shape[-1] // self.heads).sum(-1)

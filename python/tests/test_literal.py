@@ -46,6 +46,12 @@ METHODS = {
     "alpha_rotary": dict(method="alpha_translution", relative_dim=3, rotary=True),
     "alpha_0": dict(method="alpha_translution", relative_dim=0),
     "alpha_absolute": dict(method="alpha_translution", relative_dim=3, encoding="absolute"),
+    "plain_biases": dict(method="self_attention", qkv_bias=True),
+    **{f"biases_{roles}": dict(method="translution", roles=roles, qkv_bias=True)
+       for roles in ("qkv", "q", "kv", "v", "none")},
+    "alpha_biases": dict(method="alpha_translution", relative_dim=3, qkv_bias=True),
+    "alpha_biases_k_mean": dict(method="alpha_translution", relative_dim=3, roles="k", mixing="mean",
+                                qkv_bias=True),
 }
 
 
@@ -58,6 +64,9 @@ def compare(layer, pairs=None, rows=None, batch=2):
     """Outputs, map and gradients of the layer beside those of the literal one in float64."""
     dtype = layer.out.weight.dtype
     generator = torch.Generator().manual_seed(3)
+    if layer.options["qkv_bias"]:  # biases start at zero
+        for value in layer.parameters():
+            value.data = 0.3 * torch.randn(value.shape, generator=generator, dtype=dtype)
     x = torch.randn(batch, layer.tokens, layer.options["dim"], generator=generator,
                     dtype=torch.float64)
     ours = x.to(dtype).requires_grad_()

@@ -107,11 +107,14 @@ def test_library_has_the_same_weights_and_results(method, grid):
 
 
 @needs_library
+@pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("method", NAMES)
-def test_bf16_products_round_as_those_of_the_library(method):
-    options = dict(precision="bf16", dtype=torch.float32)
+def test_bf16_products_round_as_those_of_the_library(method, biases):
+    options = dict(precision="bf16", dtype=torch.float32, qkv_bias=biases and method != "convolution")
     own, library = make(method, **options), translution.Attention(
         12, heads=3, dim_head=4, grid=(3, 4), cls=True, method=method, **options)
+    for parameter in own.parameters() if biases else ():
+        parameter.data.masked_fill_(parameter.data == 0, 0.2)  # biases start at zero
     library.load_state_dict(own.state_dict())
     x = torch.randn(2, 13, 12)
     torch.testing.assert_close(own(x), library(x), rtol=0.02, atol=0.005)
@@ -322,7 +325,8 @@ def test_dropout_only_while_training():
     (dict(dropout=1.0), "expected a dropout probability in"),
     (dict(rotary=True), "has no shared queries and keys to rotate"),
     (dict(kernel_size=4), "expected an odd kernel_size of 1 or more, got 4"),
-    (dict(qkv_bias=True), "qkv_bias needs one W"),
+    (dict(method="convolution", qkv_bias=True), "qkv_bias needs W^q, W^k, W^v, got convolution"),
+    (dict(method="alpha_translution", shared_qkv=False, qkv_bias=True), "got alpha_translution without"),
     (dict(encoding="absolute", sharing="direction"), "encoding absolute takes neither sharing"),
     (dict(method="alpha_translution", relative_dim=0, shared_qkv=False), "relative_dim 0 needs"),
     (dict(method="gated_position", sharing="direction"), "gated_position: expected the offsets"),

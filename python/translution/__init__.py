@@ -21,6 +21,7 @@ from .checkpoint import load_model, load_weights, save_weights
 from .gpt import GPT
 from .linear import Linear
 from .norm import LayerNorm
+from .swap import SwapReport, swap
 from .vit import ViT
 
 __version__ = "0.1.0"
@@ -48,6 +49,7 @@ __all__ = [
     "NormedAttention",
     "ReferenceAttention",
     "Relation",
+    "SwapReport",
     "Translution",
     "ViT",
     "from_authors",
@@ -60,5 +62,6 @@ __all__ = [
     "runtime",
     "safetensors",
     "save_weights",
+    "swap",
     "to_authors",
 ]

@@ -177,8 +177,9 @@ def complete_options(options: Mapping[str, Any], relation: Optional[Relation]) -
             "attention: encoding absolute takes neither sharing nor method convolution")
     require(not alpha or o["relative_dim"] > 0 or o["shared_qkv"] and o["relative_dim_out"] == 0,
             "alpha_translution: relative_dim 0 needs shared_qkv and relative_dim_out 0")
-    require(not o["qkv_bias"] or not (full or alpha or window),
-            f"attention: qkv_bias needs one W^q, W^k, W^v for all offsets, got {method}")
+    without = alpha and not o["shared_qkv"]
+    require(not o["qkv_bias"] or not (window or without), "attention: qkv_bias needs W^q, W^k, "
+            f"W^v, got {method}{' without shared_qkv' if without else ''}")
     if rotates(o):
         require(not (full and set(o["roles"]) & set("qk") or window or alpha and not o["shared_qkv"]),
                 f"rotary: {method} with roles {roles} has no shared queries and keys to rotate")
@@ -230,13 +231,13 @@ def parameter_shapes(o: Mapping[str, Any], M: int) -> Dict[str, Tuple[Tuple[int,
     if method == "convolution":
         return {"kernel": ((M, C, E), C)}
     alpha, roles = method == "alpha_translution", "" if o["roles"] == "none" else o["roles"]
-    names = dict(query="q", key="k", value="v")
+    names, full = dict(query="q", key="k", value="v"), roles if method == "translution" else ""
     if not alpha or o["shared_qkv"]:
         for name, role in names.items():
-            relative = method == "translution" and role in roles
-            shapes[name] = ((M, C, E) if relative else (C, E), C)
+            rows = C + o["qkv_bias"]  # the last row of each slot's matrix is its bias
+            shapes[name] = ((M, rows, E) if role in full else (C, E), C)
     if o["qkv_bias"]:
-        shapes.update({name + "_bias": ((E,), 0) for name in names})
+        shapes.update({name + "_bias": ((E,), 0) for name, role in names.items() if role not in full})
     r, r_out = o["relative_dim"] * H, (o["relative_dim_out"] or o["relative_dim"]) * H
     for name, role in names.items() if alpha and r else ():
         if not o["shared_qkv"] or set("v" if role == "v" else "qk") & set(roles):
@@ -264,6 +265,8 @@ def initial_parameters(o: Mapping[str, Any], M: int, device: Any,
         if fan_in > 0:
             fan = fan_in * (shape[2] if o["init"] == "authors" and len(shape) == 3 else 1)
             value.uniform_(-1 / math.sqrt(fan), 1 / math.sqrt(fan))
+            if len(shape) == 3:
+                value[:, fan_in:] = 0  # bias rows
         elif name.endswith("_bias") or name == "gate":
             value.fill_(1.0 if name == "gate" else 0.0)
         else:

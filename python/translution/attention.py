@@ -126,7 +126,7 @@ class Attention(AttentionArguments, Explained, nn.Module):
             tables.get("position_features"), row_list(rows),
             o["dropout"] if self.training else 0.0, o["mixing"], map, o["workspace"],
             o.get("precision", "float32"),  # layers of older files have none
-            mask, grid_list(grid), [] if self.relation else o["grid"])
+            mask, grid_list(grid), [] if self.relation else o["grid"], o["dim"])
 
     def _project(self, attended: Tensor) -> Tensor:
         return self.out(attended)

@@ -137,6 +137,8 @@ def attend(x: Tensor, weights: Mapping[str, Tensor], structure: Structure,
     def side(features: Tensor, name: str) -> Tuple[Tensor, Optional[Tensor]]:
         """Features and table of a role, or its projection by a shared matrix."""
         if w[name].dim() == 3:
+            if w[name].shape[1] > features.shape[2]:  # the last row of each matrix is a bias
+                features = F.pad(features, (0, 1), value=1.0)
             return features, w[name]
         out = features @ w[name]
         return fix(out + w[name + "_bias"] if name + "_bias" in w else out), None

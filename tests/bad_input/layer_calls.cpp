@@ -84,9 +84,8 @@ std::vector<WrongCall> wrong_options() {
       {"rotary on a relation",
        building(tiny().position(of(Method::rotary)).relation(any_relation())),
        "attention: rotary needs the coordinates of a grid, not a relation"},
-      {"a bias on relative queries", building(tiny().qkv_bias(true)),
-       "attention: qkv_bias needs a method with one W^q, W^k, W^v for all offsets, got "
-       "translution"},
+      {"a bias on a convolution", building(tiny().qkv_bias(true).position(of(Method::convolution))),
+       "attention: qkv_bias needs W^q, W^k, W^v, got convolution"},
       {"a block without hidden channels", [] { Block(tiny(), 0, BlockStyle{}); },
        "block: expected dim and mlp_dim of 1 or more, got 6 and 0"},
       {"a block with a NaN dropout", [] { Block(tiny(), 8, BlockStyle{std::nan("")}); },

@@ -105,14 +105,15 @@ TEST(ModelParameters, AreListedAsBuiltForEveryMethodAndPooling) {
 }
 
 TEST(ModelParameters, AreListedAsBuiltInOtherLayouts) {
-  Position plain;
-  plain.method = Method::self_attention;
-  for (auto options : {tiny_vit(plain), tiny_gpt(plain)}) {
-    const auto paper = total(listed_shapes(options));
-    options.extra_norms = false;
-    options.qkv_bias = true;
-    EXPECT_EQ(built_shapes(options), listed_shapes(options));
-    EXPECT_NE(total(listed_shapes(options)), paper);
+  for (const auto& [name, position] : every_position()) {
+    if (!position.takes_qkv_bias()) continue;
+    for (auto options : {tiny_vit(position), tiny_gpt(position)}) {
+      const auto paper = total(listed_shapes(options));
+      options.extra_norms = false;
+      options.qkv_bias = true;
+      EXPECT_EQ(built_shapes(options), listed_shapes(options)) << name;
+      EXPECT_NE(total(listed_shapes(options)), paper) << name;
+    }
   }
 }
 

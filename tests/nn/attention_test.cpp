@@ -359,27 +359,62 @@ TEST(AttentionWithoutAGrid, TakesAnyNumberOfTokens) {
   }
 }
 
+// Gives a layer random biases, checks that they were zero, and copies its weights to one without
+// biases and with one more input channel.
+void copy_with_biases(const Attention& biased, const Attention& wider, const std::string& name) {
+  const auto from = biased->named_parameters(), to = wider->named_parameters();
+  for (const auto& spec : attention_parameters(wider->options)) {
+    auto weight = from[spec.name];
+    const auto* vector = from.find(spec.name + "_bias");
+    const bool role = spec.name == "query" || spec.name == "key" || spec.name == "value";
+    const auto bias = vector ? *vector : role ? weight.select(1, 6) : at::Tensor();
+    if (bias.defined()) {
+      EXPECT_TRUE(bias.eq(0).all().item<bool>()) << name;
+      bias.normal_();
+    }
+    if (vector) weight = at::cat({weight, vector->unsqueeze(0)});
+    const bool narrow = weight.sizes() != to[spec.name].sizes();  // a small matrix without a bias
+    (narrow ? to[spec.name].zero_().narrow(0, 0, 6) : to[spec.name]).copy_(weight);
+  }
+  wider->out->weight.narrow(0, 0, 6).copy_(biased->out->weight);
+  wider->out->bias.narrow(0, 0, 6).copy_(biased->out->bias);
+}
+
 // A bias equals the weight of a constant input channel of ones.
 TEST(AttentionWithBias, EqualsALayerWithAConstantChannel) {
-  for (const auto method : {Method::self_attention, Method::rotary, Method::relative_key}) {
-    const auto options = tiny(of(method)).dim_head(8);
+  int tried = 0;
+  for (const auto& [name, position] : every_position()) {
+    if (!position.takes_qkv_bias()) continue;
+    ++tried;
+    const auto options = tiny(position).dim_head(8);
     auto biased = build_layer(AttentionOptions(options).qkv_bias(true));
     auto wider = build_layer(AttentionOptions(options).dim(7));
     torch::NoGradGuard no_grad;
-    for (const std::string role : {"query", "key", "value"}) {
-      auto bias = biased->named_parameters()[role + "_bias"];
-      EXPECT_TRUE(bias.eq(0).all().item<bool>());
-      bias.normal_();
-      wider->named_parameters()[role].copy_(
-          at::cat({biased->named_parameters()[role], bias.unsqueeze(0)}));
-    }
-    if (method == Method::relative_key)
-      wider->named_parameters()["key_vectors"].copy_(biased->named_parameters()["key_vectors"]);
-    wider->out->weight.narrow(0, 0, 6).copy_(biased->out->weight);
-    wider->out->bias.narrow(0, 0, 6).copy_(biased->out->bias);
+    copy_with_biases(biased, wider, name);
     const auto x = random_input(7);
     const auto expected = wider->forward(at::cat({x, at::ones({2, 7, 1}, at::kDouble)}, -1));
-    EXPECT_TRUE(at::allclose(biased->forward(x), expected.narrow(-1, 0, 6), 1e-12, 1e-12));
+    EXPECT_TRUE(at::allclose(biased->forward(x), expected.narrow(-1, 0, 6), 1e-11, 1e-11)) << name;
+  }
+  EXPECT_GT(tried, 30);
+}
+
+TEST(AttentionParameters, WithBiasesHaveARowMorePerSlotOrAVector) {
+  auto position = of(Method::translution);
+  position.roles = Roles::parse("qv");
+  EXPECT_EQ(shapes_of(*build_layer(tiny(position).qkv_bias(true))),
+            with_output({{"query", {18, 7, 12}},
+                         {"key", {6, 12}},
+                         {"value", {18, 7, 12}},
+                         {"key_bias", {12}}}));
+}
+
+TEST(Init, BiasRowsStartAtZeroAndDoNotCountAsInputs) {
+  for (const Init init : {Init::scaled, Init::authors}) {
+    const auto table =
+        build_layer(tiny(of(Method::translution)).qkv_bias(true).init(init))->named_parameters()["query"];
+    expect_bound(table.narrow(1, 0, 6), 1 / std::sqrt(init == Init::authors ? 6.0 * 12 : 6.0),
+                 "query");
+    EXPECT_TRUE(table.select(1, 6).eq(0).all().item<bool>());
   }
 }
 

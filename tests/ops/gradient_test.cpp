@@ -71,6 +71,17 @@ void add_alpha(Collection& all) {
     }
 }
 
+void add_biases(Collection& all) {
+  for (const Method method : {Method::translution, Method::alpha_translution, Method::relative_key})
+    for (const char* roles : {"qkv", "q", "kv"}) {
+      Config config;
+      config.method = method;
+      config.roles = Roles::parse(roles);
+      config.biases = true;
+      all.add_on_grids(config);
+    }
+}
+
 void add_self_attention(Collection& all) {
   Config config;
   for (const Method method : self_attention_methods()) {
@@ -127,6 +138,7 @@ std::vector<Config> all_configs() {
   add_translution(all);
   add_alpha(all);
   add_self_attention(all);
+  add_biases(all);
   add_other_tables(all);
   return all.configs();
 }

@@ -68,6 +68,18 @@ TEST_P(LookaheadTest, MatchesTheLastTokenOfTheCompleteText) {
   }
 }
 
+TEST_P(LookaheadTest, MatchesWithBiasRows) {
+  for (auto* weight : {&weights.q, &weights.k, &weights.v})
+    *weight = normal({offsets->num_slots(), kChannels + 1, kWidth}, random);
+  auto lookahead = make();
+  for (int64_t n = 1; n <= kTokens; ++n)
+    ASSERT_TRUE(at::allclose(lookahead.gather(x.narrow(0, 0, n)), expected(n), 1e-11, 1e-12)) << n;
+  convert(at::kFloat, /*scale=*/0.3);
+  auto rounded = make(Precision::bf16);
+  for (int64_t n = 1; n <= kTokens; ++n)
+    ASSERT_LT(error(rounded.gather(x.narrow(0, 0, n)), expected(n, Precision::bf16)), 0.03) << n;
+}
+
 TEST_P(LookaheadTest, RestartDiscardsTheText) {
   auto lookahead = make();
   for (int64_t n = 1; n <= 20; ++n) lookahead.gather(x.narrow(0, 0, n));

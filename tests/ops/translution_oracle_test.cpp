@@ -97,6 +97,33 @@ TEST(TranslutionOracle, AgreesWithSharedQueriesAndKeysRotated) {
   expect_oracle(config);
 }
 
+TEST(TranslutionOracle, AgreesWithBiasesForEverySubsetOfRoles) {
+  for (const Method method : {Method::translution, Method::alpha_translution})
+    for (Config config : oracle_configs())
+      for (const Roles& roles : all_roles()) {
+        if (config.grid.size() > 2) continue;
+        config.method = method;
+        config.roles = roles;
+        config.biases = true;
+        expect_oracle(config);
+      }
+}
+
+TEST(TranslutionOracle, AgreesWithBiasesRotationAndDropout) {
+  for (const Method method : {Method::translution, Method::alpha_translution}) {
+    Config config;
+    config.method = method;
+    config.roles = Roles::parse("v");
+    config.rotary = config.biases = true;
+    config.grid = {3, 3};
+    config.cls = true;
+    config.H = 2;
+    config.D = 4;
+    config.dropout = 0.3;
+    expect_oracle(config);
+  }
+}
+
 TEST(TranslutionOracle, AgreesUnderDropout) {
   for (const Roles& roles : all_roles()) {
     Config config;

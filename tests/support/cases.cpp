@@ -37,7 +37,17 @@ RoleWeights get_roles(const Inputs& inputs, const std::string& prefix) {
 
 AlphaWeights alpha_weights(const Inputs& inputs) {
   return {get_roles(inputs, ""), get_roles(inputs, "down_"), get_roles(inputs, "table_"),
-          get(inputs, "up")};
+          get(inputs, "up"), get_roles(inputs, "bias_")};
+}
+
+// Shared weights [C, E] with their biases as a last row, as the oracle takes them.
+RoleWeights with_bias_rows(const Inputs& inputs) {
+  auto weights = get_roles(inputs, "");
+  const auto biases = get_roles(inputs, "bias_");
+  for (const auto& [weight, bias] : {std::pair{&weights.q, biases.q}, std::pair{&weights.k, biases.k},
+                                     std::pair{&weights.v, biases.v}})
+    if (bias.defined()) *weight = at::cat({*weight, bias.unsqueeze(0)});
+  return weights;
 }
 
 PositionTerms position_terms(const Inputs& inputs) {
@@ -78,13 +88,20 @@ std::string pairs_of(const Config& c) {
 std::map<std::string, std::vector<int64_t>> shapes(const Config& c, int64_t M) {
   const int64_t E = c.H * c.D, r = c.H * c.R, r_out = c.R_out > 0 ? c.H * c.R_out : r;
   std::map<std::string, std::vector<int64_t>> shape{{"x", {c.B, c.tokens(), c.C}}};
-  const auto shared = [&](const char* role) { shape[role] = {c.C, E}; };
+  const auto shared = [&](const char* role) {
+    shape[role] = {c.C, E};
+    if (c.biases) shape[join("bias_", role)] = {E};
+  };
   const std::pair<const char*, bool> roles[] = {
       {"q", c.roles.q}, {"k", c.roles.k}, {"v", c.roles.v}};
   switch (c.method) {
     case Method::translution:
-      for (const auto& [role, relative] : roles)
-        shape[role] = relative ? std::vector<int64_t>{M, c.C, E} : std::vector<int64_t>{c.C, E};
+      for (const auto& [role, relative] : roles) {
+        shared(role);
+        if (!relative) continue;
+        shape[role] = {M, c.C + (c.biases ? 1 : 0), E};
+        shape.erase(join("bias_", role));
+      }
       return shape;
     case Method::alpha_translution:
       for (const auto& [role, relative] : roles) {
@@ -100,10 +117,7 @@ std::map<std::string, std::vector<int64_t>> shapes(const Config& c, int64_t M) {
       shape["kernel"] = {M, c.C, E};
       return shape;
     default:
-      for (const auto& role : roles) {
-        shared(role.first);
-        if (c.biases) shape[join("bias_", role.first)] = {E};
-      }
+      for (const auto& role : roles) shared(role.first);
   }
   if (c.method == Method::relative_key) shape["key_vectors"] = {M, E};
   if (c.method == Method::relative_value) shape["value_vectors"] = {M, E};
@@ -225,7 +239,7 @@ MethodResult Case::attend(const Inputs& inputs, bool map) const {
   call.keep = dropout_mask(config_.dropout, x, call);
   switch (config_.method) {
     case Method::translution:
-      return translution::translution(x, get_roles(inputs, ""), call);
+      return translution::translution(x, get_roles(inputs, ""), call, get_roles(inputs, "bias_"));
     case Method::alpha_translution:
       return translution::alpha_translution(x, alpha_weights(inputs), call, config_.mixing);
     default:
@@ -238,9 +252,12 @@ at::Tensor Case::expected() const {
   const auto x = get(inputs_, "x");
   switch (config_.method) {
     case Method::translution:
-      return oracle::translution(x, get_roles(inputs_, ""), call);
-    case Method::alpha_translution:
-      return oracle::alpha_translution(x, alpha_weights(inputs_), call, config_.mixing);
+      return oracle::translution(x, with_bias_rows(inputs_), call);
+    case Method::alpha_translution: {
+      auto weights = alpha_weights(inputs_);
+      weights.shared = with_bias_rows(inputs_);
+      return oracle::alpha_translution(x, weights, call, config_.mixing);
+    }
     case Method::convolution:
       return oracle::convolution(x, get(inputs_, "kernel"), call);
     default:

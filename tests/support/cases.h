@@ -45,7 +45,7 @@ struct Config {
   Mixing mixing = Mixing::sum;
   bool rotary = false;
   double dropout = 0.0;
-  bool biases = false;  ///< biases of q, k and v in plain attention
+  bool biases = false;  ///< biases of q, k and v; not in a convolution
   bool mask = false;    ///< key padding at random tokens
   Precision precision = Precision::float32;
   std::vector<int64_t> rows;      ///< empty: all

@@ -45,12 +45,14 @@ Vector row(const Array& x, int64_t b, int64_t i) {
   return f;
 }
 
-// f W for a shared weight [C,E], f W[slot] for a table [M,C,E].
+// f W for a shared weight [C,E], f W[slot] for a table [M,C,E]. A row after the channels of f is a
+// bias.
 Vector encode(const Vector& f, const Array& w, int64_t slot) {
   Vector encoded(w.width(), 0.0);
-  for (size_t c = 0; c < f.size(); ++c)
+  for (int64_t c = 0; c < w.size(w.dims() - 2); ++c)
     for (int64_t e = 0; e < w.width(); ++e)
-      encoded[e] += f[c] * (w.dims() == 3 ? w(slot, c, e) : w(c, e));
+      encoded[e] += (c < static_cast<int64_t>(f.size()) ? f[c] : 1.0) *
+                    (w.dims() == 3 ? w(slot, c, e) : w(c, e));
   return encoded;
 }
 

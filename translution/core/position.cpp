@@ -24,6 +24,10 @@ bool Position::shares_qkv() const {
          method != Method::convolution;
 }
 
+bool Position::takes_qkv_bias() const {
+  return method != Method::convolution && (method != Method::alpha_translution || shared_qkv);
+}
+
 bool Position::rotates() const { return rotary || method == Method::rotary; }
 
 OffsetOptions Position::offsets(const std::vector<int64_t>& grid, bool cls, bool causal) const {

@@ -84,6 +84,8 @@ struct TRANSLUTION_API Position {
   bool uses_offsets() const;
   /// Whether the layer has one W^q, W^k, W^v for all pairs, as plain attention does.
   bool shares_qkv() const;
+  /// Whether the layer has queries, keys and values of full width, so that they can have a bias.
+  bool takes_qkv_bias() const;
   /// Output channels per head of alpha_translution's matrices.
   int64_t relative_out() const { return relative_dim_out > 0 ? relative_dim_out : relative_dim; }
   /// Whether shared queries and keys are rotated.

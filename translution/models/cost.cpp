@@ -120,6 +120,8 @@ LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
     activations += features + sums;
     transposed = 2 * features + sums + (position.shared_qkv ? 2 * map : 0);
   } else if (position.method == Method::translution) {
+    if (o.qkv_bias && position.roles.any())  // the features with a constant channel
+      activations += features_bytes(size.tokens, a.dim + 1);
     transposed = features_bytes(size.tokens, a.dim) + features_bytes(size.queries, width);
   }
   return {activations, activations + transposed};

@@ -147,7 +147,7 @@ std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::stri
                                             const std::string& mixing, bool map, int64_t workspace,
                                             const std::string& precision,
                                             const OptionalTensor& mask, at::IntArrayRef grid,
-                                            at::IntArrayRef largest_grid) {
+                                            at::IntArrayRef largest_grid, int64_t dim) {
   const auto known = SettingValue{"names", names}.words();
   TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
               "attention_layer: expected a name for each weight, and a matrix first; got '", names,
@@ -173,7 +173,8 @@ std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::stri
     const auto found = std::find(known.begin(), known.end(), name);
     return found == known.end() ? at::Tensor() : weights[found - known.begin()];
   };
-  const int64_t dim = weights[0].sym_size(-2).guard_int(__FILE__, __LINE__);
+  // Traced files of older versions do not pass it. Their tables have no bias rows.
+  if (dim == 0) dim = weights[0].sym_size(-2).guard_int(__FILE__, __LINE__);
   const auto result = apply_method(x, dim, position, layout, weight, std::move(call), dropout);
   return {result.out, map ? result.map : at::empty({0}, x.options())};
 }
@@ -222,8 +223,8 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       "attention_layer(Tensor x, str names, Tensor[] weights, str method, int heads, str pairs, "
       "int tokens, bool shorter=False, Tensor? angles=None, Tensor? position_features=None, "
       "int[] rows=[], float dropout=0., str mixing='sum', bool map=False, int workspace=0, "
-      "str precision='float32', Tensor? mask=None, int[] grid=[], int[] largest_grid=[]) "
-      "-> (Tensor, Tensor)",
+      "str precision='float32', Tensor? mask=None, int[] grid=[], int[] largest_grid=[], "
+      "int dim=0) -> (Tensor, Tensor)",
       layer_op);
 }
 

@@ -35,6 +35,7 @@ void initialise(const ParameterSpec& spec, Init init, const at::Generator& gener
     const bool table = spec.shape.size() == 3 && init == Init::authors;
     const double fan = static_cast<double>(spec.fan_in * (table ? spec.shape[2] : 1));
     parameter.uniform_(-1 / std::sqrt(fan), 1 / std::sqrt(fan), optional(generator));
+    if (spec.shape.size() == 3) parameter.slice(1, spec.fan_in).zero_();  // bias rows
     return;
   }
   if (spec.name.find("_bias") != std::string::npos) {
@@ -147,12 +148,10 @@ MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const Atten
 
 // Self-attention with the method's position terms.
 MethodResult attend_with_position(const at::Tensor& x, const RoleWeights& shared,
-                                  const at::Tensor& features, const WeightOf& weight,
+                                  const RoleWeights& biases, const at::Tensor& features, const WeightOf& weight,
                                   const AttentionCall& call) {
-  PositionTerms terms{
-      weight("key_vectors"), weight("value_vectors"),
-      weight("bias"),        {},
-      weight("gate"),        {weight("query_bias"), weight("key_bias"), weight("value_bias")}};
+  PositionTerms terms{weight("key_vectors"), weight("value_vectors"), weight("bias"), {},
+                      weight("gate"),        biases};
   if (terms.gate.defined()) {
     auto scores = weight("position_weight");
     if (call.precision == Precision::bf16) scores = scores.to(at::kFloat);  // scores stay float32
@@ -187,18 +186,20 @@ MethodResult apply_method(const at::Tensor& x, int64_t dim, const Position& posi
   if (layout.angles.defined()) call.angles = angles_of(layout, call.pairs.grid, x.sym_size(1));
   if (!x.device().is_cpu()) call.workspace = 0;  // only the CPU kernels save encodings
   const RoleWeights shared{weight("query"), weight("key"), weight("value")};
+  const RoleWeights biases{weight("query_bias"), weight("key_bias"), weight("value_bias")};
   if (position.method == Method::convolution) return convolve(x, weight("kernel"), call);
   call.keep = dropout_mask(dropout, x, call, generator);
-  if (position.method == Method::translution) return translution(x, shared, call);
+  if (position.method == Method::translution) return translution(x, shared, call, biases);
   if (position.method == Method::alpha_translution)
     return alpha_translution(
         x,
         {shared,
          {weight("query_down"), weight("key_down"), weight("value_down")},
          {weight("query_offsets"), weight("key_offsets"), weight("value_offsets")},
-         weight("value_up")},
+         weight("value_up"),
+         biases},
         call, position.mixing);
-  return attend_with_position(x, shared, layout.position_features, weight, call);
+  return attend_with_position(x, shared, biases, layout.position_features, weight, call);
 }
 
 std::vector<int64_t> query_rows(const at::Tensor& rows) {

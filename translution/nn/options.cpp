@@ -39,8 +39,8 @@ void check_options(const AttentionOptions& o) {
   require(o.workspace() >= 0, "attention: expected a workspace of 0 or more bytes, got ",
           o.workspace());
   o.position().check();
-  require(!o.qkv_bias() || o.position().shares_qkv(), "attention: qkv_bias needs a method with ",
-          "one W^q, W^k, W^v for all offsets, got ", name_of(kMethods, o.position().method));
+  require(!o.qkv_bias() || o.position().takes_qkv_bias(), "attention: qkv_bias needs W^q, W^k, ",
+          "W^v, got ", name_of(kMethods, o.position().method), alpha ? " without shared_qkv" : "");
   if (!o.relation()) {
     if (!takes_any_length(o)) count_tokens({o.grid(), o.cls(), o.causal()});
     return;
@@ -51,11 +51,14 @@ void check_options(const AttentionOptions& o) {
           "attention: rotary needs the coordinates of a grid, not a relation");
 }
 
-void add_role(std::vector<ParameterSpec>& specs, const char* name, bool relative, int64_t slots,
-              int64_t in, int64_t width) {
-  specs.push_back(
-      {name, relative ? std::vector<int64_t>{slots, in, width} : std::vector<int64_t>{in, width},
-       in, relative});
+// The matrix of a role, or one per slot. The last row of a matrix with a slot is its bias.
+void add_role(std::vector<ParameterSpec>& specs, const AttentionOptions& o, const char* name,
+              bool relative, int64_t slots) {
+  const int64_t width = o.heads() * o.dim_head();
+  if (relative)
+    specs.push_back({name, {slots, o.dim() + (o.qkv_bias() ? 1 : 0), width}, o.dim(), true});
+  else
+    specs.push_back({name, {o.dim(), width}, o.dim()});
 }
 
 void add_alpha(std::vector<ParameterSpec>& specs, const AttentionOptions& o, int64_t slots,
@@ -101,18 +104,17 @@ std::vector<ParameterSpec> attention_parameters(const AttentionOptions& o) {
   const int64_t width = o.heads() * o.dim_head();
   std::vector<ParameterSpec> specs;
   if (p.method == Method::convolution) {
-    add_role(specs, "kernel", true, slots, o.dim(), width);
+    add_role(specs, o, "kernel", true, slots);
     return specs;
   }
   const bool full = p.method == Method::translution;
-  if (p.method != Method::alpha_translution || p.shared_qkv) {
-    add_role(specs, "query", full && p.roles.q, slots, o.dim(), width);
-    add_role(specs, "key", full && p.roles.k, slots, o.dim(), width);
-    add_role(specs, "value", full && p.roles.v, slots, o.dim(), width);
-  }
+  const std::pair<std::string, bool> roles[] = {
+      {"query", full && p.roles.q}, {"key", full && p.roles.k}, {"value", full && p.roles.v}};
+  if (p.method != Method::alpha_translution || p.shared_qkv)
+    for (const auto& [name, relative] : roles) add_role(specs, o, name.c_str(), relative, slots);
   if (o.qkv_bias())
-    for (const char* name : {"query_bias", "key_bias", "value_bias"})
-      specs.push_back({name, {width}});
+    for (const auto& [name, relative] : roles)
+      if (!relative) specs.push_back({name + "_bias", {width}});
   if (p.method == Method::alpha_translution) add_alpha(specs, o, slots, width);
   if (p.method == Method::relative_key) specs.push_back({"key_vectors", {slots, width}, 0, true});
   if (p.method == Method::relative_value)

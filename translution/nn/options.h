@@ -43,7 +43,7 @@ struct AttentionOptions {
   TORCH_ARG(bool, cls) = false;  ///< a class token before the grid's tokens
   TORCH_ARG(bool, causal) = false;
   TORCH_ARG(Position, position);      ///< the method and its options
-  TORCH_ARG(bool, qkv_bias) = false;  ///< needs q, k, v that all offsets share
+  TORCH_ARG(bool, qkv_bias) = false;  ///< on q, k and v; a relative role has one per slot
   TORCH_ARG(double, dropout) = 0.0;   ///< of the attention map
   TORCH_ARG(Init, init) = Init::scaled;
   /// Bytes of encoded queries and keys that forward may save for backward.
@@ -60,7 +60,7 @@ TRANSLUTION_API bool takes_any_length(const AttentionOptions& options);
 struct TRANSLUTION_API ParameterSpec {
   std::string name;
   std::vector<int64_t> shape;
-  int64_t fan_in = 0;     ///< 0 for vectors and scalars
+  int64_t fan_in = 0;     ///< 0 for vectors and scalars; a bias row is not counted
   bool per_slot = false;  ///< the first dimension is the number of slots
 
   int64_t count() const;  ///< number of elements; throws if the product overflows

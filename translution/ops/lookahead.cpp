@@ -40,7 +40,8 @@ Lookahead::Lookahead(const RoleWeights& weights, std::shared_ptr<const OffsetTab
 
 at::Tensor Lookahead::gather(const at::Tensor& x) {
   const at::NoGradGuard no_grad;
-  const auto features = operand(x, bf16_);
+  const bool bias_rows = weights_.q.size(1) == x.size(1) + 1;
+  const auto features = operand(bias_rows ? with_constant(x) : x, bf16_);
   const int64_t n = features.size(0), query = n - 1;
   if (known_ != query || query >= first_ + ahead_) begin_block(features, query);
   const int64_t group = first_ + (query - first_) / kGroup * kGroup, next = group + kGroup;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "translution/ops/attention_portable.h"
@@ -91,16 +92,22 @@ struct MethodCall {
     project_rows(x, token_projections);
   }
 
+  // `project` takes a bias for every weight or for none, so there are up to two calls.
   void project_rows(const at::Tensor& rows, const std::vector<Projection>& projections) const {
-    if (projections.empty()) return;
-    std::vector<at::Tensor> weights, biases;
-    for (const auto& projection : projections) {
-      weights.push_back(projection.weight);
-      if (projection.bias.defined()) biases.push_back(projection.bias);
+    for (const bool biased : {true, false}) {
+      std::vector<at::Tensor> weights, biases;
+      std::vector<at::Tensor*> outs;
+      for (const auto& projection : projections) {
+        if (projection.bias.defined() != biased) continue;
+        weights.push_back(projection.weight);
+        if (biased) biases.push_back(projection.bias);
+        outs.push_back(projection.out);
+      }
+      if (weights.empty()) continue;
+      const auto products =
+          translution::project(rows, weights, biases, /*transposed=*/false, call.precision);
+      for (size_t p = 0; p < products.size(); ++p) *outs[p] = products[p];
     }
-    const auto products =
-        translution::project(rows, weights, biases, /*transposed=*/false, call.precision);
-    for (size_t p = 0; p < products.size(); ++p) *projections[p].out = products[p];
   }
 
   at::Tensor rotate(const at::Tensor& q, bool at_rows) const {
@@ -140,32 +147,54 @@ void MethodCall::check_small(const std::string& role, const at::Tensor& down,
 
 // Sets up a role of Translution: a relative role gets its features and table, another role a
 // projection to be computed.
-void set_role(const at::Tensor& x, const at::Tensor& weight, at::Tensor& features,
-              at::Tensor& table, std::vector<MethodCall::Projection>& projections) {
+void set_role(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+              at::Tensor& features, at::Tensor& table,
+              std::vector<MethodCall::Projection>& projections) {
   if (weight.dim() == 3)
     features = x, table = weight;
   else
-    projections.push_back({weight, &features});
+    projections.push_back({weight, &features, bias});
 }
 
-}  // namespace
+bool has_bias_rows(const at::Tensor& weight, const at::Tensor& x) {
+  return weight.dim() == 3 && weight.sym_size(1) == x.sym_size(2) + 1;
+}
 
-MethodResult translution(const at::Tensor& x, const RoleWeights& w, const AttentionCall& call) {
-  MethodCall method("translution", x, call);
-  const std::pair<const char*, at::Tensor> roles[] = {{"q", w.q}, {"k", w.k}, {"v", w.v}};
-  for (const auto& [name, weight] : roles) {
+// Checks the weights and biases of Translution.
+void check_roles(MethodCall& method, const RoleWeights& w, const RoleWeights& biases) {
+  const std::tuple<const char*, at::Tensor, at::Tensor> roles[] = {
+      {"q", w.q, biases.q}, {"k", w.k, biases.k}, {"v", w.v, biases.v}};
+  for (const auto& [name, weight, bias] : roles) {
     TORCH_CHECK(weight.defined(), "translution: ", name,
                 " [slots, C, width] or [C, width] is missing");
     TORCH_CHECK(weight.dim() == 2 || weight.dim() == 3, "translution: ", name,
                 " must be [slots, C, width] or [C, width], got ", weight.sym_sizes());
+    TORCH_CHECK(weight.dim() == 2 || !bias.defined(), "translution: ", name, " is relative, ",
+                "so its biases are the last row of each of its matrices, not a vector");
   }
   const int64_t width = width_of(w.v);
-  for (const auto& [name, weight] : roles) {
+  for (const auto& [name, weight, bias] : roles) {
     if (weight.dim() == 3)
-      method.check_table(name, weight, x.sym_size(2), width);
+      method.check_table(name, weight,
+                         method.x.sym_size(2) + (has_bias_rows(weight, method.x) ? 1 : 0), width);
     else
       method.check_shared(name, weight, width);
   }
+}
+
+}  // namespace
+
+at::Tensor with_constant(const at::Tensor& x) {
+  auto sizes = x.sym_sizes().vec();
+  sizes.back() = 1;
+  return at::cat({x, at::ones_symint(sizes, x.options())}, -1);
+}
+
+MethodResult translution(const at::Tensor& x, const RoleWeights& w, const AttentionCall& call,
+                         const RoleWeights& biases) {
+  MethodCall method("translution", x, call);
+  check_roles(method, w, biases);
+  const int64_t width = width_of(w.v);
   AttentionTerms terms;
   std::vector<MethodCall::Projection> query_projections, token_projections;
   const bool relative_scores = w.q.dim() == 3 || w.k.dim() == 3;
@@ -173,12 +202,17 @@ MethodResult translution(const at::Tensor& x, const RoleWeights& w, const Attent
   TORCH_CHECK(!relative_scores || !call.angles.defined(),
               "translution: rotary angles rotate shared queries and keys, but q or k is relative; "
               "leave out the angles");
-  set_role(method.queries, w.q, relative_scores ? terms.rel_q : terms.q, terms.table_q,
-           query_projections);
-  set_role(method.x, w.k, relative_scores ? terms.rel_k : terms.k, terms.table_k,
-           token_projections);
-  set_role(method.x, w.v, relative_values ? terms.rel_v : terms.v, terms.table_v,
-           token_projections);
+  // Made once if roles share it: attention encodes and accumulates the same features together.
+  const bool of_keys = has_bias_rows(w.k, x) || has_bias_rows(w.v, x);
+  const bool same = method.queries.is_same(method.x), of_queries = has_bias_rows(w.q, x);
+  const auto wide = of_keys || (same && of_queries) ? with_constant(method.x) : at::Tensor();
+  const auto wide_queries = same || !of_queries ? wide : with_constant(method.queries);
+  set_role(of_queries ? wide_queries : method.queries, w.q, biases.q,
+           relative_scores ? terms.rel_q : terms.q, terms.table_q, query_projections);
+  set_role(has_bias_rows(w.k, x) ? wide : method.x, w.k, biases.k,
+           relative_scores ? terms.rel_k : terms.k, terms.table_k, token_projections);
+  set_role(has_bias_rows(w.v, x) ? wide : method.x, w.v, biases.v,
+           relative_values ? terms.rel_v : terms.v, terms.table_v, token_projections);
   method.project_all(query_projections, token_projections);
   if (!relative_scores) {
     terms.q = method.rotate(terms.q, true);
@@ -188,12 +222,24 @@ MethodResult translution(const at::Tensor& x, const RoleWeights& w, const Attent
   return method.finish(relative_values ? result.relative_out : result.out, result);
 }
 
+namespace {
+
+void check_biases(const char* op, const RoleWeights& b, bool shared) {
+  TORCH_CHECK(b.q.defined() == b.v.defined() && b.k.defined() == b.v.defined(), op,
+              ": expected biases of q, k and v together; pass all three or none");
+  TORCH_CHECK(shared || !b.v.defined(), op,
+              ": biases are added to shared q, k and v, but there are none; leave out the biases");
+}
+
+}  // namespace
+
 MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& w,
                                const AttentionCall& call, Mixing mixing) {
   MethodCall method("alpha_translution", x, call);
   const bool shared = w.shared.v.defined();
   TORCH_CHECK(w.shared.q.defined() == shared && w.shared.k.defined() == shared,
               "alpha_translution: expected shared q, k and v together; pass all three or none");
+  check_biases("alpha_translution", w.biases, shared);
   const int64_t width = width_of(shared ? w.shared.v : w.up);
   const bool small_scores = !shared || w.table.q.defined() || w.table.k.defined();
   const bool small_values = !shared || w.table.v.defined();
@@ -223,9 +269,9 @@ MethodResult alpha_translution(const at::Tensor& x, const AlphaWeights& w,
   AttentionTerms terms;
   std::vector<MethodCall::Projection> query_projections, token_projections;
   if (shared) {
-    query_projections.push_back({w.shared.q, &terms.q});
-    token_projections.push_back({w.shared.k, &terms.k});
-    token_projections.push_back({w.shared.v, &terms.v});
+    query_projections.push_back({w.shared.q, &terms.q, w.biases.q});
+    token_projections.push_back({w.shared.k, &terms.k, w.biases.k});
+    token_projections.push_back({w.shared.v, &terms.v, w.biases.v});
   }
   if (small_scores) {
     const bool relative = w.table.q.defined() || w.table.k.defined();
@@ -270,8 +316,7 @@ MethodResult self_attention(const at::Tensor& x, const RoleWeights& w,
   AttentionTerms terms;
   at::Tensor q, k;
   const RoleWeights& b = position.biases;
-  TORCH_CHECK(b.q.defined() == b.v.defined() && b.k.defined() == b.v.defined(),
-              "self_attention: expected biases of q, k and v together; pass all three or none");
+  check_biases("self_attention", b, true);
   method.project_all({{w.q, &q, b.q}}, {{w.k, &k, b.k}, {w.v, &terms.v, b.v}});
   terms.q = method.rotate(q, true);
   terms.k = method.rotate(k, false);
@@ -315,10 +360,12 @@ AttentionCall to_call(const at::Tensor& x, const std::string& pairs, int64_t hea
 at::Tensor translution_op(const at::Tensor& x, const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const std::string& pairs, int64_t heads,
                           at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
-                          const OptionalTensor& angles, const std::string& precision,
-                          const OptionalTensor& mask) {
-  return translution(x, {q, k, v},
-                     to_call(x, pairs, heads, grid, rows, dropout, angles, precision, mask))
+                          const OptionalTensor& angles, const OptionalTensor& q_bias,
+                          const OptionalTensor& k_bias, const OptionalTensor& v_bias,
+                          const std::string& precision, const OptionalTensor& mask) {
+  return translution(
+             x, {q, k, v}, to_call(x, pairs, heads, grid, rows, dropout, angles, precision, mask),
+             {value_or_undefined(q_bias), value_or_undefined(k_bias), value_or_undefined(v_bias)})
       .out;
 }
 
@@ -327,10 +374,14 @@ at::Tensor alpha_translution_op(const at::Tensor& x, const OptionalTensorList& s
                                 const OptionalTensor& up, const std::string& pairs, int64_t heads,
                                 const std::string& mixing, at::IntArrayRef grid,
                                 at::IntArrayRef rows, double dropout, const OptionalTensor& angles,
-                                const std::string& precision, const OptionalTensor& mask) {
+                                const OptionalTensor& q_bias, const OptionalTensor& k_bias,
+                                const OptionalTensor& v_bias, const std::string& precision,
+                                const OptionalTensor& mask) {
+  const RoleWeights biases{value_or_undefined(q_bias), value_or_undefined(k_bias),
+                           value_or_undefined(v_bias)};
   return alpha_translution(x,
                            {to_roles("shared", shared), to_roles("down", down),
-                            to_roles("table", table), value_or_undefined(up)},
+                            to_roles("table", table), value_or_undefined(up), biases},
                            to_call(x, pairs, heads, grid, rows, dropout, angles, precision, mask),
                            parse_name("mixing", kMixings, mixing))
       .out;
@@ -364,13 +415,15 @@ at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at:
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def(
       "translution(Tensor x, Tensor q, Tensor k, Tensor v, str pairs, int heads, int[] grid=[], "
-      "int[] rows=[], float dropout=0., Tensor? angles=None, "
-      "str precision='float32', Tensor? mask=None) -> Tensor",
+      "int[] rows=[], float dropout=0., Tensor? angles=None, Tensor? q_bias=None, "
+      "Tensor? k_bias=None, Tensor? v_bias=None, str precision='float32', Tensor? mask=None) "
+      "-> Tensor",
       translution_op);
   m.def(
       "alpha_translution(Tensor x, Tensor?[] shared, Tensor?[] down, Tensor?[] table, Tensor? up, "
       "str pairs, int heads, str mixing='sum', int[] grid=[], int[] rows=[], float dropout=0., "
-      "Tensor? angles=None, str precision='float32', Tensor? mask=None) -> Tensor",
+      "Tensor? angles=None, Tensor? q_bias=None, Tensor? k_bias=None, Tensor? v_bias=None, "
+      "str precision='float32', Tensor? mask=None) -> Tensor",
       alpha_translution_op);
   m.def(
       "self_attention(Tensor x, Tensor q, Tensor k, Tensor v, int heads, str pairs='', "

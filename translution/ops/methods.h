@@ -18,12 +18,18 @@ struct RoleWeights {
   at::Tensor q, k, v;
 };
 
+/// The features [..., C] with a constant channel of ones at the end, [..., C + 1]. The last row of a
+/// matrix that multiplies them is a bias.
+TRANSLUTION_API at::Tensor with_constant(const at::Tensor& x);
+
 /// Translution, for any subset of relative roles:
 ///   q_ij = x_i Wq[s]   k_ji = x_j Wk[s']   v_ij = x_j Wv[s]       s, s' = slot, key slot of (i, j)
 ///   out_i = sum_j softmax_j(q_ij . k_ji / sqrt(D)) v_ij
 /// x [B,N,C]. Cost: B*N*N*C*heads*D multiply-adds per relative role.
+/// Biases: a table [M, C + 1, heads * D] has the bias of each slot as its last row; a shared weight
+/// has a vector [heads * D] in `biases`.
 TRANSLUTION_API MethodResult translution(const at::Tensor& x, const RoleWeights& weights,
-                                         const AttentionCall& call);
+                                         const AttentionCall& call, const RoleWeights& biases = {});
 
 /// Weights of alpha-Translution. A relative role has a table from r1 to r2 channels; `down` maps
 /// the other roles directly to r2. Both r1 and r2 are multiples of the number of heads.
@@ -32,6 +38,7 @@ struct AlphaWeights {
   RoleWeights down;    ///< [C, r1], or [C, r2] without a table
   RoleWeights table;   ///< [M, r1, r2]; undefined for a role that does not depend on the offset
   at::Tensor up;       ///< [r2, heads * D]; expands the values from the small space
+  RoleWeights biases;  ///< [heads * D] each, added to the shared q, k and v; all or none
 };
 
 /// alpha-Translution. Sums values in the small space and expands them once per query:
