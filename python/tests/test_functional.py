@@ -131,6 +131,34 @@ def test_dropout_and_precision():
     assert 1e-4 < difference < 3e-2
 
 
+@pytest.mark.parametrize("method", ["translution", "alpha_translution", "relative_bias", "convolution"])
+@pytest.mark.parametrize("rows", [None, [3, 0]])
+def test_key_padding_mask(method, rows):
+    """As the layers in plain PyTorch; one sample has no keys at all."""
+    layer, x = make(method)
+    mask = torch.tensor([[True, False, True, True, False, True, True], [False] * 7])
+    place = dict(grid=(3, 2), cls=True, rows=rows, key_padding_mask=mask)
+    w = {name: getattr(layer, name) for name in layer._names}
+    if method == "translution":
+        y = F.translution(x, w["query"], w["key"], w["value"], heads=2, **place)
+    elif method == "alpha_translution":
+        y = F.alpha_translution(x, *([w[role + part] for role in ("query", "key", "value")]
+                                     for part in ("", "_down", "_offsets")), w["value_up"], heads=2,
+                                **place)
+    elif method == "relative_bias":
+        y = F.self_attention(x, w["query"], w["key"], w["value"], heads=2, bias=w["bias"], **place)
+    else:
+        y = F.convolution(x, w["kernel"], **place)
+    plain = translution.ReferenceAttention(**layer.options, dtype=torch.float64)
+    structure = plain.structure(None, None if rows is None else tuple(rows))
+    expected = translution.reference.attend(x, w, structure, layer.options, mask)[0]
+    torch.testing.assert_close(y, expected)
+    assert y[0].any() and not y[1].any()
+    gradients = [torch.autograd.grad(out.square().sum(), [x, *w.values()]) for out in (y, expected)]
+    for a, b in zip(*gradients):
+        torch.testing.assert_close(a, b)
+
+
 def test_one_token():
     x, w = torch.randn(1, 1, 2), torch.randn(1, 2, 2)
     torch.testing.assert_close(F.translution(x, w, w, w, heads=1, grid=1), x @ w[0])
@@ -142,6 +170,8 @@ def test_refusals():
         F.translution(x, w[:5], w, w, heads=1, grid=(2, 2))
     with pytest.raises((ValueError, RuntimeError), match="pairs"):
         F.translution(x, w, w, w, heads=1, grid=(2, 2), encoding="other")
+    with pytest.raises((ValueError, RuntimeError), match="mask"):
+        F.translution(x, w, w, w, heads=1, grid=(2, 2), key_padding_mask=torch.ones(1, 4))
     with pytest.raises(ValueError, match="expected a grid with cls, got none"):
         F.self_attention(x, w[0], w[0], w[0], heads=1, cls=True)
     with pytest.raises(ValueError, match="expected an odd kernel_size of 1 or more, got 2"):

@@ -6,16 +6,18 @@ behind the heads. The formulas are in docs/op.md.
 
 Arguments that all functions have:
 
-    x          [B, N, C]
-    heads      number of heads; weights have heads * D output channels
-    grid       sides of the token grid, such as (7, 7), or 160 for a sequence
-    cls        a class token before the other tokens
-    causal     tokens attend to themselves and earlier tokens only
-    encoding   "relative": a row of a table per offset; "absolute": a row per pair of tokens
-    sharing    "none"; "direction" or "logarithmic": offsets beyond `radius` share rows
-    rows       query tokens, [B, len(rows), heads * D] is returned; None: all
-    dropout    probability of dropping a weight of the attention map
-    precision  "float32", or "bf16": operands of products are rounded to bfloat16
+    x                 [B, N, C]
+    heads             number of heads; weights have heads * D output channels
+    grid              sides of the token grid, such as (7, 7), or 160 for a sequence
+    cls               a class token before the other tokens
+    causal            tokens attend to themselves and earlier tokens only
+    encoding          "relative": a row of a table per offset; "absolute": one per pair of tokens
+    sharing           "none"; "direction" or "logarithmic": offsets beyond `radius` share rows
+    rows              query tokens, [B, len(rows), heads * D] is returned; None: all
+    key_padding_mask  bool [B, N], True for a token; others are no keys and no values, and a row
+                      without keys gives zeros
+    dropout           probability of dropping a weight of the attention map
+    precision         "float32", or "bf16": operands of products are rounded to bfloat16
 
 A table has M rows, one per offset: `count_rows(grid, cls, causal)`.
 """
@@ -59,8 +61,8 @@ def count_rows(grid: Grid, cls: bool = False, causal: bool = False, encoding: st
 def translution(x: Tensor, q: Tensor, k: Tensor, v: Tensor, *, heads: int, grid: Grid,
                 cls: bool = False, causal: bool = False, encoding: str = "relative",
                 sharing: str = "none", radius: int = 0, rows: Optional[Rows] = None,
-                dropout: float = 0.0, angles: Optional[Tensor] = None,
-                precision: str = "float32") -> Tensor:
+                key_padding_mask: Optional[Tensor] = None, dropout: float = 0.0,
+                angles: Optional[Tensor] = None, precision: str = "float32") -> Tensor:
     """Translution: [B, N, C] -> [B, N, heads * D].
 
     q, k, v  [M, C, heads * D], a matrix per offset, or [C, heads * D], one for all
@@ -68,15 +70,15 @@ def translution(x: Tensor, q: Tensor, k: Tensor, v: Tensor, *, heads: int, grid:
     """
     pairs = pairs_text(grid, cls, causal, encoding, sharing, radius)
     return torch.ops.translution.translution(x, q, k, v, pairs, heads, [], row_list(rows), dropout,
-                                             angles, precision)
+                                             angles, precision, key_padding_mask)
 
 
 def alpha_translution(x: Tensor, shared: Optional[Roles], down: Roles, table: Roles,
                       up: Optional[Tensor], *, heads: int, grid: Grid, cls: bool = False,
                       causal: bool = False, encoding: str = "relative", sharing: str = "none",
                       radius: int = 0, mixing: str = "sum", rows: Optional[Rows] = None,
-                      dropout: float = 0.0, angles: Optional[Tensor] = None,
-                      precision: str = "float32") -> Tensor:
+                      key_padding_mask: Optional[Tensor] = None, dropout: float = 0.0,
+                      angles: Optional[Tensor] = None, precision: str = "float32") -> Tensor:
     """alpha-Translution: [B, N, C] -> [B, N, heads * D]. Three weights each, for q, k and v:
 
     shared  [C, heads * D], of plain attention; None: without it
@@ -88,7 +90,7 @@ def alpha_translution(x: Tensor, shared: Optional[Roles], down: Roles, table: Ro
     pairs = pairs_text(grid, cls, causal, encoding, sharing, radius)
     return torch.ops.translution.alpha_translution(
         x, [None] * 3 if shared is None else list(shared), list(down), list(table), up, pairs,
-        heads, mixing, [], row_list(rows), dropout, angles, precision)
+        heads, mixing, [], row_list(rows), dropout, angles, precision, key_padding_mask)
 
 
 def self_attention(x: Tensor, q: Tensor, k: Tensor, v: Tensor, *, heads: int, grid: Grid = (),
@@ -97,8 +99,8 @@ def self_attention(x: Tensor, q: Tensor, k: Tensor, v: Tensor, *, heads: int, gr
                    key_vectors: Optional[Tensor] = None, value_vectors: Optional[Tensor] = None,
                    bias: Optional[Tensor] = None, position: Optional[Tensor] = None,
                    gate: Optional[Tensor] = None, rows: Optional[Rows] = None,
-                   dropout: float = 0.0, angles: Optional[Tensor] = None,
-                   precision: str = "float32") -> Tensor:
+                   key_padding_mask: Optional[Tensor] = None, dropout: float = 0.0,
+                   angles: Optional[Tensor] = None, precision: str = "float32") -> Tensor:
     """Self-attention with any of the position terms: [B, N, C] -> [B, N, heads * D].
 
     q, k, v         [C, heads * D]
@@ -114,12 +116,12 @@ def self_attention(x: Tensor, q: Tensor, k: Tensor, v: Tensor, *, heads: int, gr
     return torch.ops.translution.self_attention(
         x, q, k, v, heads, pairs_text(grid, cls, causal, "relative", sharing, radius), key_vectors,
         value_vectors, bias, position, gate, [], row_list(rows), dropout, angles, q_bias, k_bias,
-        v_bias, precision)
+        v_bias, precision, key_padding_mask)
 
 
 def convolution(x: Tensor, kernel: Tensor, *, grid: Grid, kernel_size: int = 3, cls: bool = False,
                 causal: bool = False, rows: Optional[Rows] = None,
-                precision: str = "float32") -> Tensor:
+                key_padding_mask: Optional[Tensor] = None, precision: str = "float32") -> Tensor:
     """Convolution with zero padding, [B, N, C] -> [B, N, E]; a class token sums over all tokens.
 
     kernel       [M, C, E], with M = count_rows(grid, cls, causal, sharing="window",
@@ -129,4 +131,5 @@ def convolution(x: Tensor, kernel: Tensor, *, grid: Grid, kernel_size: int = 3, 
     if kernel_size < 1 or kernel_size % 2 == 0:
         raise ValueError(f"convolution: expected an odd kernel_size of 1 or more, got {kernel_size}")
     pairs = pairs_text(grid, cls, causal, "relative", "window", kernel_size // 2)
-    return torch.ops.translution.convolution(x, kernel, pairs, [], row_list(rows), precision)
+    return torch.ops.translution.convolution(x, kernel, pairs, [], row_list(rows), precision,
+                                             key_padding_mask)
