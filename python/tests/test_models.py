@@ -179,3 +179,56 @@ def test_saved_model_is_loaded_whole(family, options, tmp_path):
     again = translution.load_model(path)
     input = torch.randint(9, (2, 6)) if family is translution.GPT else torch.randn(2, 1, 8, 12)
     assert torch.equal(again(input), model(input))
+    assert again.options == model.options and again.plan == model.plan
+
+
+@pytest.mark.parametrize("init", ["scaled", "authors"])
+def test_options_of_a_loaded_model_make_an_initialised_one(init, tmp_path):
+    path = tmp_path / "model.safetensors"
+    torch.manual_seed(0)
+    model = make_small(init=init)
+    translution.save_weights(model, path)
+    loaded = translution.load_model(path)
+    assert loaded.options["init"] == init
+    torch.manual_seed(0)
+    again = translution.ViT(**loaded.options)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(dict(again.named_parameters())[name], parameter), name
+    layer = loaded.backbone.blocks[0].attention
+    assert layer.options["init"] == init
+    layer.query.data.fill_(9)
+    layer.reset_parameters()
+    assert layer.query.abs().max() <= 8 ** -0.5
+
+
+def make_small(**options):
+    return translution.ViT(depth=1, dim=8, heads=2, dim_head=4, mlp_dim=8, image_size=8, patch_size=4,
+                           channels=1, classes=3, **options)
+
+
+@pytest.mark.parametrize("head", [torch.nn.Linear, translution.Linear])
+def test_a_new_head_is_saved_with_its_classes(head, tmp_path):
+    model = make_small().eval()
+    model.head = head(8, 5)
+    translution.save_weights(model, tmp_path / "five.safetensors")
+    again = translution.load_model(tmp_path / "five.safetensors")
+    assert again.options["classes"] == 5
+    images = torch.randn(2, 1, 8, 8)
+    torch.testing.assert_close(again(images), model(images))
+
+
+def test_weights_that_the_options_do_not_describe_are_not_saved(tmp_path):
+    path = tmp_path / "other.safetensors"
+    bias, wider, more = make_small(), make_small(), make_small()
+    bias.head = torch.nn.Linear(8, 5, bias=False)
+    wider.backbone.blocks[0].mlp.up = torch.nn.Linear(8, 9)
+    more.extra = torch.nn.Linear(1, 1)
+    for model, message in [(bias, "has no tensor 'head.bias'"),
+                           (wider, "'backbone.blocks.0.mlp.up.weight' is .*, expected"),
+                           (more, "'extra.*' does not belong to")]:
+        with pytest.raises(ValueError, match=f"save_weights: .*{message}.*; a changed model needs a file "
+                                             "without options: translution.safetensors.save_file"):
+            translution.save_weights(model, path)
+        assert not path.exists()
+    translution.safetensors.save_file(path, bias.state_dict())
+    assert "head.weight" in translution.safetensors.load_file(path).tensors

@@ -31,7 +31,7 @@ METHODS = torch.ops.translution.method_names()
 
 
 def test_example_of_the_documentation():
-    layer = translution.Translution(dim=192, heads=3, dim_head=64, grid=(7, 7), cls=True)
+    layer = translution.Translution(dim=192, heads=3, grid=(7, 7), cls=True)
     assert layer.query.shape == (172, 192, 192)
     assert layer(torch.randn(2, 50, 192)).shape == (2, 50, 192)
 
@@ -54,6 +54,23 @@ def test_options_are_complete_and_give_the_same_layer():
 def test_defaults_are_those_of_cpp():
     options, *_ = torch.ops.translution.attention_layout('{"dim": 8, "grid": [2, 3]}')
     assert translution.Attention(8, grid=(2, 3)).options == json.loads(options)
+
+
+LAYERS = [translution.Attention, translution.Translution, translution.AlphaTranslution,
+          translution.ReferenceAttention, translution.reference.ReferenceTranslution,
+          translution.reference.ReferenceAlphaTranslution]
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_heads_divide_the_channels_unless_dim_head_is_given(kind):
+    assert kind(12, heads=3, grid=(2, 2)).options["dim_head"] == 4
+    assert kind(12, grid=(2, 2)).options["dim_head"] == 12
+    assert kind(12, 3, 64, (2, 2)).options["dim_head"] == 64
+    assert kind(10, heads=3, dim_head=5, grid=(2, 2)).out.in_features == 15
+    again = kind(**kind(12, heads=3, grid=(2, 2)).options)
+    assert again.options["dim_head"] == 4 and again(torch.randn(1, 4, 12)).shape == (1, 4, 12)
+    with pytest.raises(ValueError, match="dim 10 does not divide into 3 heads; set dim_head, the "):
+        kind(10, heads=3, grid=(2, 2))
 
 
 @pytest.mark.parametrize("method", METHODS)

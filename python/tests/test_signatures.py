@@ -29,9 +29,10 @@ def test_layers_have_every_option_with_its_default(made):
     fields = fields_of("attention")
     assert set(parameters) == set(fields) | {"relation", "device", "dtype"}
     layer = made(8, grid=(2, 2))
-    for name in set(fields) - {"dim", "grid", "workspace"}:
+    for name in set(fields) - {"dim", "dim_head", "grid", "workspace"}:
         assert parameters[name].default == layer.options[name], name
     assert parameters["dim"].default is inspect.Parameter.empty
+    assert parameters["dim_head"].default is None and layer.options["dim_head"] == 8
 
 
 @pytest.mark.parametrize("made, kind", [(translution.ViT, "vit"), (translution.GPT, "gpt")])

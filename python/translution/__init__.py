@@ -1,7 +1,7 @@
 """Attention whose weights depend on the offset between two tokens.
 
     import torch, translution
-    layer = translution.Translution(dim=192, heads=3, dim_head=64, grid=(7, 7), cls=True)
+    layer = translution.Translution(dim=192, heads=3, grid=(7, 7), cls=True)
     y = layer(torch.randn(2, 50, 192))
 
 The modules have the same names, options and parameters as in the C++ library and call its ops,
@@ -9,8 +9,9 @@ The modules have the same names, options and parameters as in the C++ library an
 ``translution.reference``, in plain PyTorch. See docs/python.md.
 """
 
-from . import safetensors
+from . import functional, safetensors
 from ._library import BUILT, PATH, LibraryError
+from ._model import ModelCost
 from ._runtime import runtime
 from .adamw import AdamW
 from .authors import NormedAttention, from_authors, from_gpt2, from_timm, to_authors
@@ -21,6 +22,7 @@ from .checkpoint import load_model, load_weights, save_weights
 from .gpt import GPT
 from .linear import Linear
 from .norm import LayerNorm
+from ._regrid import RegridNote, regrid
 from .swap import SwapReport, swap
 from .vit import ViT
 
@@ -31,8 +33,8 @@ library_path = str(PATH or "")
 library_torch = BUILT.torch if BUILT else ""
 
 if not BUILT:
-    Attention, Translution = ReferenceAttention, ReferenceTranslution  # type: ignore[misc]
-    AlphaTranslution = LoRTranslution = ReferenceAlphaTranslution  # type: ignore[misc]
+    Attention, Translution = ReferenceAttention, ReferenceTranslution  # type: ignore[misc,assignment]
+    AlphaTranslution = LoRTranslution = ReferenceAlphaTranslution  # type: ignore[misc,assignment]
 
 __all__ = [
     "AdamW",
@@ -46,8 +48,10 @@ __all__ = [
     "LibraryError",
     "Linear",
     "LoRTranslution",
+    "ModelCost",
     "NormedAttention",
     "ReferenceAttention",
+    "RegridNote",
     "Relation",
     "SwapReport",
     "Translution",
@@ -55,10 +59,12 @@ __all__ = [
     "from_authors",
     "from_gpt2",
     "from_timm",
+    "functional",
     "library_path",
     "library_torch",
     "load_model",
     "load_weights",
+    "regrid",
     "runtime",
     "safetensors",
     "save_weights",

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence
 
 from torch import Tensor, nn
 
+if TYPE_CHECKING:
+    from .attention import Attention
+
 # Parameters with one row per offset, in addition to the weight tables.
 _ROWS = ("key_vectors", "value_vectors", "bias")
+
+
+def has_row_per_offset(name: str, shape: Sequence[int]) -> bool:
+    """Whether the first dimension of an attention layer's parameter counts offsets."""
+    return len(shape) == 3 or name in _ROWS
 
 
 def _times(sizes: Sequence[int]) -> str:
     return "x".join(str(size) for size in sizes) or "a single number"
 
 
-def _describe(layer: nn.Module) -> str:
+def _describe(layer: Attention) -> str:
     o = layer.options
     grid = f"a relation of {layer.tokens} tokens" if layer.relation else f"grid {_times(o['grid'])}"
     words = [grid, *(word for word in ("cls", "causal") if o[word])]
@@ -24,20 +32,20 @@ def _describe(layer: nn.Module) -> str:
     return ", ".join(words)
 
 
-def _why(layer: nn.Module, name: str, saved: Sequence[int], own: Sequence[int]) -> str:
+def _why(layer: Attention, name: str, saved: Sequence[int], own: Sequence[int]) -> str:
     """Explains a difference of shapes by the options that the weights were saved with."""
     o = layer.options
     if len(saved) != len(own):
         return (f"one is a matrix per offset, the other is not; this layer is {o['method']} with "
                 f"roles {o['roles']}: build it with the method and roles of the weights")
-    if (len(own) == 3 or name in _ROWS) and saved[0] != own[0]:
+    if has_row_per_offset(name, own) and saved[0] != own[0]:
         return (f"the weights have {saved[0]} offsets, this layer {own[0]} ({_describe(layer)}); "
                 "build it with the grid, cls, causal and sharing of the weights")
     return (f"this layer has dim {o['dim']}, {o['heads']} heads of {o['dim_head']} and "
             f"relative_dim {o['relative_dim']}; build it with those of the weights")
 
 
-def _saved_with(layer: nn.Module, metadata: Mapping[str, Any]) -> Optional[str]:
+def _saved_with(layer: Attention, metadata: Mapping[str, Any]) -> Optional[str]:
     """Compares the options in state_dict's metadata with the layer's, for differences that shapes do
     not show: a transposed grid, or the same channels in more heads. None if they agree."""
     saved = metadata.get("translution")
@@ -67,7 +75,7 @@ def check_tensor(name: str, saved: Tensor, own: Tensor) -> Optional[str]:
     return None
 
 
-def check_layer(layer: nn.Module, state: Mapping[str, Any], prefix: str,
+def check_layer(layer: Attention, state: Mapping[str, Any], prefix: str,
                 metadata: Mapping[str, Any]) -> List[str]:
     """One line per tensor that does not fit the attention layer at `prefix`."""
     messages: List[str] = []

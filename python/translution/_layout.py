@@ -157,6 +157,10 @@ def complete_options(options: Mapping[str, Any], relation: Optional[Relation]) -
     o["grid"] = [grid] if isinstance(grid, int) else list(grid)
     require(roles == "none" or roles and set(roles) <= set("qkv"),
             f"roles: expected some of q, k, v, or none, got '{roles}'")
+    if o["dim_head"] is None:
+        require(o["heads"] > 0 and o["dim"] % o["heads"] == 0, f"attention: dim {o['dim']} does not "
+                f"divide into {o['heads']} heads; set dim_head, the channels per head")
+        o["dim_head"] = o["dim"] // o["heads"]
     o["roles"] = roles if roles == "none" else "".join(r for r in "qkv" if r in roles)
     for name in ("method", "encoding", "sharing", "angles", "mixing", "init", "precision"):
         names = get_args(getattr(_signatures, name.capitalize()))

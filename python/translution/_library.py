@@ -158,7 +158,7 @@ try:
     BUILT = load(PATH)
 except LibraryError as error:
     PATH = None
-    torch.ops.translution = MissingOps(str(error))
+    setattr(torch.ops, "translution", MissingOps(str(error)))
     warnings.warn(f"{error}. Until then attention layers are plain PyTorch (translution.reference), "
                   "which is slower; models and training helpers are not available",
                   RuntimeWarning, stacklevel=2)

@@ -29,7 +29,7 @@ class AttentionArguments:
         self,
         dim: int,
         heads: int = 1,
-        dim_head: int = 64,
+        dim_head: Optional[int] = None,
         grid: Union[int, Sequence[int]] = (),
         *,
         cls: bool = False,
@@ -59,7 +59,7 @@ class AttentionArguments:
 
         dim               input and output channels
         heads             number of attention heads (1)
-        dim_head          channels per head (64)
+        dim_head          channels per head (dim / heads)
         grid              sides of the token grid, as in 160, (7, 7), (4, 7, 7) (())
         cls               class token before the other tokens (False)
         causal            causal mask: tokens attend only to themselves and earlier tokens (False)
@@ -104,7 +104,7 @@ class TranslutionArguments:
         self,
         dim: int,
         heads: int = 1,
-        dim_head: int = 64,
+        dim_head: Optional[int] = None,
         grid: Union[int, Sequence[int]] = (),
         *,
         cls: bool = False,
@@ -146,7 +146,7 @@ class AlphaTranslutionArguments:
         self,
         dim: int,
         heads: int = 1,
-        dim_head: int = 64,
+        dim_head: Optional[int] = None,
         grid: Union[int, Sequence[int]] = (),
         *,
         cls: bool = False,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 import torch
 from torch import Tensor, nn
 
-from ._model import Model
+from ._model import Model, build_empty
 from .attention import Attention
 from .gpt import GPT
 from .norm import LayerNorm
 from .vit import ViT
 
-_MODELS = {"vit": ViT, "gpt": GPT}
+_MODELS: Dict[str, Type[Model]] = {"vit": ViT, "gpt": GPT}
 _Result = TypeVar("_Result")
 
 
@@ -101,8 +101,8 @@ def from_authors(
     own = described if kind == "layer" else described["options"]
     weights = _call_op(torch.ops.translution.from_authors, family, kind, json.dumps(own),
                    _tensors(state_dict, source), source)
-    make = Attention if kind == "layer" else _MODELS[kind]
-    module = make(**{**own, "init": "none"})
+    make: Type[nn.Module] = Attention if kind == "layer" else _MODELS[kind]
+    module: Any = build_empty(make, own)
     return _fill(NormedAttention(module) if kind == "layer" else module, weights)
 
 
@@ -114,17 +114,17 @@ def to_authors(module: nn.Module, family: str = "") -> Dict[str, Tensor]:
     if kind == "layer" and not isinstance(module, NormedAttention):
         raise ValueError(f"to_authors: expected a ViT, a GPT or a NormedAttention, got "
                          f"{type(module).__name__}")
-    options = module.options if kind != "layer" else module.attention.options
+    described: Any = module if kind != "layer" else module.attention
     weights = {name: value.detach() for name, value in module.named_parameters()}
-    return dict(_call_op(torch.ops.translution.to_authors, family, kind, json.dumps(options), weights,
-                     "module"))
+    return dict(_call_op(torch.ops.translution.to_authors, family, kind, json.dumps(described.options),
+                         weights, "module"))
 
 
-def _convert(format: str, state_dict: Mapping[str, Any], source: str) -> nn.Module:
+def _convert(format: str, state_dict: Mapping[str, Any], source: str) -> Any:
     settings, weights = _call_op(torch.ops.translution.convert_weights, format, {},
                              _tensors(state_dict, source), source)
     family, plan = torch.ops.translution.model_of_settings(settings)
-    return _fill(_MODELS[family](**{**json.loads(plan)["options"], "init": "none"}), weights)
+    return _fill(build_empty(_MODELS[family], json.loads(plan)["options"]), weights)
 
 
 def from_gpt2(state_dict: Mapping[str, Any], *, source: str = "state_dict") -> GPT:

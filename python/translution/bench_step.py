@@ -14,20 +14,20 @@ import statistics
 import subprocess
 import time
 from pathlib import Path
-from typing import Callable, List
+from typing import Any, Callable, Dict, List
 
 import torch
 
 from . import AdamW, ViT, runtime
 
-MODEL = dict(image_size=84, channels=1, classes=10)
+MODEL: Dict[str, Any] = dict(image_size=84, channels=1, classes=10)
 CLIP = 1.0
 
 
-def make_step(model_name: str, method: str, batch: int) -> Callable[[], None]:
+def make_step(model_name: str, method: Any, batch: int) -> Callable[[], None]:
     torch.manual_seed(0)
     model = ViT.named(model_name, method=method, **MODEL)
-    optimizer = AdamW(model.parameters(), clip=CLIP)
+    optimizer = AdamW(model.parameters(), weight_decay=0.0, clip=CLIP)
     images = torch.randn(batch, MODEL["channels"], MODEL["image_size"], MODEL["image_size"])
     labels = torch.randint(MODEL["classes"], (batch,))
 

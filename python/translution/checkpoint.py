@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Type, Union
 
 import torch
 from torch import Tensor, nn
 
 from . import safetensors
 from ._files import path_text
-from ._model import Model
+from ._model import Model, build_empty
 from .authors import _call_op
 from .gpt import GPT
 from .vit import ViT
 
-_FAMILIES = {"vit": ViT, "gpt": GPT}
+_FAMILIES: Dict[str, Type[Model]] = {"vit": ViT, "gpt": GPT}
 
 
 def _checkpoint_folder(path: Path) -> Path:
@@ -64,8 +64,8 @@ def load_model(path: Union[str, Path], precision: Optional[str] = None, *, devic
     family, plan = torch.ops.translution.model_of_settings(settings)
     options = json.loads(plan)["options"]
     _call_op(torch.ops.translution.require_shapes, family, json.dumps(options), tensors, str(path))
-    changed = {"init": "none", "precision": precision or trained_in}
-    model = _FAMILIES[family](**{**options, **changed}, device=device, dtype=dtype)
+    options["precision"] = precision or trained_in
+    model = build_empty(_FAMILIES[family], options, device, dtype)
     _load(model, tensors, path)
     return model.eval()
 
@@ -86,8 +86,24 @@ def _load(module: nn.Module, tensors: Dict[str, Tensor], path: Union[str, Path])
 
 
 def save_weights(module: nn.Module, path: Union[str, Path]) -> None:
-    """The parameters of the module as a .safetensors file, which C++ and load_weights read."""
-    metadata = {}
-    if isinstance(module, Model):
-        metadata = torch.ops.translution.model_settings(module.family, json.dumps(module.options))
-    safetensors.save_file(path, dict(module.named_parameters()), metadata)
+    """The parameters of the module as a .safetensors file, which C++ and load_weights read. For a
+    ViT or GPT also its options, for load_model and the program; the number of classes is that of
+    the head. Other weights than those of the options are refused: ValueError."""
+    path_text(path)
+    weights: Dict[str, Tensor] = dict(module.named_parameters())
+    metadata = _settings_of(module, weights) if isinstance(module, Model) else {}
+    safetensors.save_file(path, weights, metadata)
+
+
+def _settings_of(model: Model, weights: Dict[str, Tensor]) -> Dict[str, str]:
+    """The settings that a file stores with these weights."""
+    options = dict(model.options)
+    if model.family == "vit" and "head.weight" in weights:
+        options["classes"] = len(weights["head.weight"])
+    text = json.dumps(options)
+    try:
+        _call_op(torch.ops.translution.require_shapes, model.family, text, weights, "save_weights")
+    except ValueError as error:
+        raise ValueError(f"{error}; a changed model needs a file without options: "
+                         "translution.safetensors.save_file(path, model.state_dict())") from None
+    return torch.ops.translution.model_settings(model.family, text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+import json
+from typing import Any, Dict, Optional, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -55,3 +56,23 @@ class GPT(GPTArguments, Model):
         False for padding that no token attends to."""
         features = self.backbone(self.embed(tokens), rows, key_padding_mask)
         return self.head(features if self.head_norm is None else self.head_norm(features))
+
+    def generate(self, tokens: Union[Tensor, Sequence[int]], count: int, *,
+                 temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0,
+                 seed: int = 0) -> Tensor:
+        """The tokens and `count` new ones, drawn one by one as `translution generate` does: int64
+        [n] -> [n + count], or [B, n] -> [B, n + count].
+
+        temperature  divides the logits; 0: always the most likely token
+        top_k        draw from the k most likely tokens; 0: all
+        top_p        draw from the fewest most likely tokens with this total probability
+        seed         of the random numbers; row b draws with seed + b
+
+        A text longer than the model's length drops the older half of its context when that is full.
+        Dropout is off, in training mode too.
+        """
+        given = torch.as_tensor(tokens)
+        texts = torch.ops.translution.generate(
+            json.dumps(self.options), dict(self.state_dict()), given if given.dim() == 2 else
+            given.unsqueeze(0), count, temperature, top_k, top_p, seed)
+        return texts if given.dim() == 2 else texts[0]

@@ -3,6 +3,7 @@ or executed, and the same tensors give the same bytes."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import struct
@@ -53,7 +54,7 @@ def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 
 def _counts(fields: Mapping[str, Any], key: str) -> List[int]:
-    counts = fields.get(key)
+    counts: Any = fields.get(key)
     _ensure(isinstance(counts, list) and len(counts) <= 64
             and all(type(count) is int and 0 <= count < 2**63 for count in counts),
             f"{key}: expected whole numbers from 0, got {counts!r:.80}")
@@ -114,9 +115,10 @@ def _read_header(file: BinaryIO, size: int) -> Tuple[List[_Entry], Dict[str, str
     return entries, metadata
 
 
-def _read_tensor(file: BinaryIO, entry: _Entry) -> Tensor:
+def _read_tensor(file: io.BufferedReader, entry: _Entry) -> Tensor:
     values = torch.empty(entry.end - entry.begin, dtype=torch.uint8)
-    _ensure(file.readinto(memoryview(values.numpy())) == len(values), "the file became shorter")
+    buffer: Any = values.numpy()
+    _ensure(file.readinto(buffer) == len(values), "the file became shorter")
     if entry.dtype is torch.bool:
         _ensure(bool((values <= 1).all()), f"tensor '{entry.name}' is BOOL and holds other values")
     return values.view(entry.dtype).reshape(entry.shape)
@@ -160,4 +162,5 @@ def save_file(path: Union[str, Path], tensors: Mapping[str, Tensor],
         file.write(struct.pack("<Q", len(text)) + text)
         for name in entries:
             plain = tensors[name].detach().cpu().contiguous().reshape(-1)
-            file.write(memoryview(plain.view(torch.uint8).numpy()))
+            bytes_of: Any = plain.view(torch.uint8).numpy()
+            file.write(memoryview(bytes_of))

@@ -58,6 +58,8 @@ std::vector<WrongCall> wrong_options() {
        "attention: expected one or more heads, got 0"},
       {"a layer with a negative dim_head", building(tiny().dim_head(-4)),
        "attention: expected dim_head of 1 or more, got -4"},
+      {"heads that do not divide the channels", building(AttentionOptions(6).heads(4).grid({3})),
+       "attention: dim 6 does not divide into 4 heads; set dim_head, the channels per head"},
       {"a layer whose width overflows",
        building(tiny().heads(int64_t{1} << 40).dim_head(int64_t{1} << 40)),
        "attention: expected at most 1073741824 channels, got dim 6 and 1099511627776 heads of "

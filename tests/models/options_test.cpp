@@ -118,14 +118,23 @@ void expect_independent(const Settings<Options>& groups, const Options& defaults
       }
 }
 
+TEST(AttentionOptions, HeadsDivideTheChannelsUnlessDimHeadIsSet) {
+  EXPECT_EQ(AttentionOptions(192).heads(3).dim_head(), 64);
+  EXPECT_EQ(AttentionOptions(192).dim_head(), 192);
+  EXPECT_EQ(AttentionOptions(192).heads(3).dim_head(16).dim(8).dim_head(), 16);
+  EXPECT_EQ(attention_from_json(R"({"dim": 8, "heads": 2})").dim_head(), 4);
+  EXPECT_EQ(attention_from_json(R"({"dim": 8, "heads": 3, "dim_head": 5})").dim_head(), 5);
+  EXPECT_THROW(AttentionOptions(8).heads(3).dim_head(), std::invalid_argument);
+}
+
 TEST(Settings, SetTheirOwnOptionAndNoOther) {
   expect_independent(position_settings(), Position());
-  expect_independent(attention_settings(), AttentionOptions(8));
+  expect_independent(attention_settings(), AttentionOptions(8).dim_head(4));
   expect_independent(all_model_settings(), ModelOptions());
 }
 
 TEST(Settings, OfALayerReadBackFromJson) {
-  const AttentionOptions defaults(8);
+  const auto defaults = AttentionOptions(8).dim_head(4);
   for (const auto& group : attention_settings())
     for (const auto& setting : group.settings)
       for (const auto& value : other_values(setting, setting.text(defaults))) {

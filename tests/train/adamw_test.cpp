@@ -55,6 +55,43 @@ TEST(AdamW, DecaysMatricesButNotVectors) {
   AdamW(parameters, options).step();
   EXPECT_LE((parameters[0] - before * 0.95).abs().max().item<double>(), 1e-15);
   EXPECT_TRUE(torch::equal(parameters[1], vector));
+  options.decay_vectors = true;
+  AdamW(parameters, options).step();
+  EXPECT_LE((parameters[1] - vector * 0.95).abs().max().item<double>(), 1e-15);
+}
+
+// 1 - beta2 in float would be off by 1e-5 of itself.
+TEST(AdamW, FloatStepsAreDoubleStepsRounded) {
+  auto narrow = make_parameters(torch::kFloat);
+  std::vector<torch::Tensor> wide;
+  for (const auto& parameter : narrow)
+    wide.push_back(parameter.detach().to(torch::kDouble).requires_grad_());
+  AdamWOptions options;
+  options.lr = 0.5;
+  AdamW ours(narrow, options), exact(wide, options);
+  for (int64_t step = 0; step < 3; ++step) {
+    set_gradients(narrow, step);
+    for (size_t p = 0; p < wide.size(); ++p)
+      wide[p].mutable_grad() = narrow[p].grad().to(torch::kDouble);
+    ours.step();
+    exact.step();
+  }
+  for (size_t p = 0; p < wide.size(); ++p)
+    EXPECT_LE((narrow[p] - wide[p]).abs().max().item<double>(), 1e-6);
+}
+
+TEST(AdamW, StepOfTransposedMemoryIsThatOfContiguousMemory) {
+  const auto made = make_parameters(torch::kFloat);
+  const auto gradient = torch::randn_like(made[0]).detach();
+  auto straight = made[0].detach().clone(), turned = straight.t().clone().t();
+  auto first = torch::zeros_like(straight), second = torch::zeros_like(straight);
+  auto turned_first = torch::zeros_like(turned), turned_second = torch::zeros_like(turned);
+  ASSERT_FALSE(turned.is_contiguous());
+  for (int64_t step = 1; step < 4; ++step) {
+    adamw_step({}, step, 1.0, {straight}, {gradient}, {first}, {second});
+    adamw_step({}, step, 1.0, {turned}, {gradient}, {turned_first}, {turned_second});
+  }
+  EXPECT_LE((straight - turned).abs().max().item<double>(), 1e-6);
 }
 
 TEST(AdamW, ClipsToTheGlobalNormAndReturnsTheNormBefore) {

@@ -151,6 +151,13 @@ struct Setting : SettingInfo {
       : Setting(
             name, [=](const Options& o) -> T& { return (const_cast<Options&>(o).*field)(); }, kind,
             help) {}
+  /// The same for a getter and a setter of one name.
+  template <typename T>
+  Setting(const char* name, T (Options::*get)() const, Options& (Options::*put)(T),
+          const fields::Kind<T>& kind, const char* help)
+      : SettingInfo{name, kind.type, kind.placeholder, help, kind.names, kind.listed, kind.unset},
+        set([=](Options& o, const SettingValue& value) { (o.*put)(kind.read(value)); }),
+        text([=](const Options& o) { return kind.text((o.*get)()); }) {}
   /// A setting of the member `part` of the options.
   template <typename Part, typename Field>
   Setting(const Setting<Part>& inner, Field part)

@@ -411,8 +411,8 @@ void adamw(const AdamWStep<T>& step, const T* gradient, int64_t count, T* __rest
            T* __restrict first, T* __restrict second) {
   for (int64_t i = 0; i < count; ++i) {
     const T g = gradient[i] * step.gradient_scale;
-    first[i] = step.beta1 * first[i] + (1 - step.beta1) * g;
-    second[i] = step.beta2 * second[i] + (1 - step.beta2) * g * g;
+    first[i] = step.beta1 * first[i] + step.rest1 * g;
+    second[i] = step.beta2 * second[i] + step.rest2 * g * g;
     const T root = std::sqrt(second[i] * step.second_correction);
     weight[i] = weight[i] * step.decay - step.rate * first[i] / (root + step.epsilon);
   }

@@ -12,6 +12,7 @@ struct AdamWStep {
   T rate;   ///< learning rate / (1 - beta1^t)
   T decay;  ///< 1 - learning rate * weight decay
   T beta1, beta2;
+  T rest1, rest2;       ///< 1 - beta, rounded once: 1 - 0.999f is off by 1e-5
   T second_correction;  ///< 1 / (1 - beta2^t)
   T epsilon;
   T gradient_scale;  ///< factor from gradient clipping

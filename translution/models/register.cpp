@@ -2,15 +2,19 @@
 // initialised weights, its forward as a function of them, and the parts of a model. Ops that build
 // modules take and return options as JSON; ops that run in every step take values and tensors.
 
+#include <c10/core/InferenceMode.h>
 #include <torch/library.h>
 #include <torch/version.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "translution/core/error.h"
 #include "translution/core/memory.h"
+#include "translution/core/pairs.h"
 #include "translution/models/check_weights.h"
 #include "translution/models/cost.h"
+#include "translution/models/generate.h"
 #include "translution/models/options_json.h"
 #include "translution/models/settings.h"
 #include "translution/nn/attention.h"
@@ -69,8 +73,20 @@ std::tuple<std::string, std::string> model_of_settings(const Texts& settings) {
   return {model.family == Family::vit ? "vit" : "gpt", to_json(model)};
 }
 
-int64_t count_parameters(const std::string& family, const std::string& options) {
-  return model_cost(model_from_json(family_of(family), options)).parameters;
+// All members of ModelCost as a JSON object.
+std::string model_cost_op(const std::string& family, const std::string& options, int64_t batch) {
+  const auto cost = model_cost(model_from_json(family_of(family), options), batch);
+  return nlohmann::ordered_json({{"parameters", cost.parameters},
+                                 {"forward_flops", cost.forward_flops},
+                                 {"training_flops", cost.training_flops},
+                                 {"weight_bytes", cost.weight_bytes},
+                                 {"packed_bytes", cost.packed_bytes},
+                                 {"evaluation_bytes", cost.evaluation_bytes},
+                                 {"training_bytes", cost.training_bytes},
+                                 {"kept_bytes", cost.kept_bytes},
+                                 {"work_bytes", cost.work_bytes},
+                                 {"accumulator_bytes", cost.accumulator_bytes}})
+      .dump();
 }
 
 NamedTensors named_tensors(const Tensors& tensors) {
@@ -88,6 +104,47 @@ void require_finite_op(const Tensors& tensors, const std::string& where) {
   require_finite(named_tensors(tensors), where);
 }
 
+// A model in evaluation mode that shares the memory of the weights.
+GPT gpt_of(const std::string& options, const Tensors& weights) {
+  auto model_options = model_from_json(Family::gpt, options);
+  model_options.init = Init::none;
+  const auto tensors = named_tensors(weights);
+  require_shapes(model_options, tensors, "generate");
+  GPT model(model_options);
+  for (auto& parameter : model->named_parameters()) {
+    const auto& weight = tensors.at(parameter.key());
+    TORCH_CHECK(!weight.is_meta(), "generate: ", parameter.key(),
+                " is a meta tensor without data; load weights first");
+    parameter.value().set_data(weight);
+  }
+  model->eval();
+  return model;
+}
+
+// Row b draws with the seed `seed` + b.
+at::Tensor generate_op(const std::string& options, const Tensors& weights, const at::Tensor& tokens,
+                       int64_t count, double temperature, int64_t top_k, double top_p,
+                       int64_t seed) {
+  TORCH_CHECK(tokens.dim() == 2 && tokens.scalar_type() == at::kLong && tokens.size(1) > 0,
+              "generate: expected int64 tokens [B, n] with n of 1 or more, got ",
+              tokens.scalar_type(), " ", tokens.sizes());
+  require(count >= 0, "generate: expected a count of 0 or more new tokens, got ", count);
+  require(seed >= 0, "generate: expected a seed of 0 or more, got ", seed);
+  const c10::InferenceMode off(false);  // its tensors could not share memory with other ones
+  const auto model = gpt_of(options, weights);
+  const auto prompts = tokens.cpu().contiguous();
+  const int64_t length = tokens.size(1);
+  auto texts = at::empty({tokens.size(0), length + count}, prompts.options());
+  texts.narrow(1, 0, length).copy_(prompts);
+  for (int64_t b = 0; b < tokens.size(0); ++b) {
+    auto* text = texts[b].data_ptr<int64_t>();
+    Generator generator(model, {temperature, top_k, top_p, static_cast<uint64_t>(seed + b)});
+    generator.feed({text, text + length});
+    for (int64_t n = 0; n < count; ++n) text[length + n] = generator.next();
+  }
+  return texts.to(tokens.device());
+}
+
 std::vector<std::string> method_names() { return names_of(kMethods); }
 
 at::Tensor start_vectors_op(at::IntArrayRef shape, const std::string& init,
@@ -96,7 +153,34 @@ at::Tensor start_vectors_op(at::IntArrayRef shape, const std::string& init,
   return start_vectors(shape, parse_name("init", kInits, init), tensors);
 }
 
+// --- rows of another grid; the second result is the number of rows that were copied, not filled
+
+std::tuple<at::Tensor, int64_t> regrid_offsets_op(const at::Tensor& table, const std::string& from,
+                                                  const std::string& to, const std::string& fill) {
+  const auto old_table = find_offsets(from), new_table = find_offsets(to);
+  require(old_table && new_table, "regrid: expected pairs of a grid, got '", from, "' and '", to,
+          "'");
+  RegridNote note{};
+  const auto rows = regrid_offsets(table, *old_table, *new_table,
+                                   parse_name("fill", kFills, fill), &note);
+  return {rows, note.kept};
+}
+
+std::tuple<at::Tensor, int64_t> regrid_places_op(const at::Tensor& rows, at::IntArrayRef from,
+                                                 at::IntArrayRef to, bool cls,
+                                                 const std::string& fill) {
+  RegridNote note{};
+  const auto moved = regrid_places(rows, {from.vec(), cls}, {to.vec(), cls},
+                                   parse_name("fill", kFills, fill), &note);
+  return {moved, note.kept};
+}
+
 // --- layers
+
+int64_t count_slots_op(const std::string& pairs) {
+  const auto table = find_offsets(pairs);
+  return table ? table->num_slots() : 0;
+}
 
 AttentionOptions layer_options(const std::string& json, const OptionalTensor& relation,
                                int64_t slots, at::IntArrayRef mirror) {
@@ -197,11 +281,24 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def("set_runtime_pool_limit(int bytes) -> ()", set_pool_limit);
   m.def("runtime_pool_bytes() -> int", pool_bytes);
   m.def("release_runtime_pool() -> int", release_pool);
-  m.def("count_parameters(str family, str options) -> int", count_parameters);
+  m.def("model_cost(str family, str options, int batch=1) -> str", model_cost_op);
+  m.def(
+      "generate(str options, Dict(str, Tensor) weights, Tensor tokens, int count, "
+      "float temperature=1., int top_k=0, float top_p=1., int seed=0) -> Tensor",
+      generate_op);
+  m.def(
+      "regrid_offsets(Tensor table, str from_pairs, str to_pairs, str fill='nearest') "
+      "-> (Tensor, int)",
+      regrid_offsets_op);
+  m.def(
+      "regrid_places(Tensor rows, int[] from_grid, int[] to_grid, bool cls=False, "
+      "str fill='nearest') -> (Tensor, int)",
+      regrid_places_op);
   m.def("require_shapes(str family, str options, Dict(str, Tensor) tensors, str where) -> ()",
         require_shapes_op);
   m.def("require_finite(Dict(str, Tensor) tensors, str where) -> ()", require_finite_op);
   m.def("onednn_limit() -> str", limit_of_onednn);
+  m.def("count_slots(str pairs) -> int", count_slots_op);
   m.def("method_names() -> str[]", method_names);
   m.def("model_names() -> str[]", model_names);
   m.def("option_fields(str kind) -> str", fields_json);

@@ -33,7 +33,8 @@ SettingGroup<AttentionOptions> layer_group() {
   return {"Layer",
           {F("dim", &A::dim, whole(), "input and output channels"),
            F("heads", &A::heads, whole(), "number of attention heads"),
-           F("dim-head", &A::dim_head, whole(), "channels per head"),
+           F("dim-head", &A::dim_head, &A::dim_head, whole(), "channels per head")
+               .unset_means("dim / heads"),
            F("grid", &A::grid, grid(), "sides of the token grid, as in 160, (7, 7), (4, 7, 7)"),
            F("cls", &A::cls, on_off(), "class token before the other tokens"),
            F("causal", &A::causal, on_off(),

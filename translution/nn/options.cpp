@@ -82,6 +82,13 @@ void add_alpha(std::vector<ParameterSpec>& specs, const AttentionOptions& o, int
 
 }  // namespace
 
+int64_t AttentionOptions::dim_head() const {
+  if (dim_head_) return *dim_head_;
+  require(heads_ > 0 && dim_ % heads_ == 0, "attention: dim ", dim_, " does not divide into ",
+          heads_, " heads; set dim_head, the channels per head");
+  return dim_ / heads_;
+}
+
 bool takes_any_length(const AttentionOptions& o) {
   return o.grid().empty() && !o.relation() && !o.position().uses_offsets() &&
          !o.position().rotates();

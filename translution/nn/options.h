@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,6 @@ struct AttentionOptions {
 
   TORCH_ARG(int64_t, dim);  ///< channels of input and output
   TORCH_ARG(int64_t, heads) = 1;
-  TORCH_ARG(int64_t, dim_head) = 64;
   /// Sides of the token grid. May be empty if the method does not use positions; the layer then
   /// takes any number of tokens.
   TORCH_ARG(std::vector<int64_t>, grid);
@@ -51,6 +51,17 @@ struct AttentionOptions {
   TORCH_ARG(Precision, precision) = Precision::float32;  ///< of matrix products
   /// A custom relation between tokens, used instead of the grid's offsets.
   TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
+
+ public:
+  /// Channels per head; unless set, dim / heads. Throws if that is no whole number.
+  TRANSLUTION_API int64_t dim_head() const;
+  AttentionOptions& dim_head(int64_t channels) {
+    dim_head_ = channels;
+    return *this;
+  }
+
+ private:
+  std::optional<int64_t> dim_head_;
 };
 
 /// True if the layer does not use positions and so takes any number of tokens.

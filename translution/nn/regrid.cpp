@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "translution/core/error.h"
-#include "translution/core/names.h"
 #include "translution/nn/attention.h"
 
 namespace translution {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "translution/core/export.h"
+#include "translution/core/names.h"
 #include "translution/core/offsets.h"
 
 namespace translution {
@@ -15,6 +16,11 @@ namespace translution {
 enum class Fill {
   nearest,  ///< from the nearest old offset or position
   bicubic,  ///< by bicubic interpolation of the old rows over the new grid (1 or 2 dimensions)
+};
+
+inline constexpr Named<Fill> kFills[] = {
+    {Fill::nearest, "nearest", "from the nearest old row"},
+    {Fill::bicubic, "bicubic", "by bicubic interpolation of the old rows"},
 };
 
 /// The changes to one tensor: how many rows were copied (`kept`), and how many were filled.

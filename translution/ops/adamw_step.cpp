@@ -18,7 +18,7 @@ namespace {
 using NormOp = double(at::TensorList gradients);
 using StepOp = void(at::TensorList parameters, at::TensorList gradients, at::TensorList first,
                     at::TensorList second, int64_t steps, double lr, double beta1, double beta2,
-                    double epsilon, double weight_decay, double scale);
+                    double epsilon, double weight_decay, double scale, bool decay_vectors);
 
 // Pieces have a fixed size, so that sums do not depend on the number of threads.
 constexpr int64_t kPiece = 1 << 16;
@@ -63,6 +63,10 @@ double norm_op(at::TensorList gradients) {
   return std::sqrt(total);
 }
 
+bool decays(const AdamWOptions& o, const at::Tensor& parameter) {
+  return o.decay_vectors || parameter.dim() > 1;
+}
+
 // Updates one parameter and its moments, and bumps the version of the parameter.
 using Update = void(const AdamWOptions& options, int64_t steps, double scale,
                     const at::Tensor& gradient, at::Tensor& parameter, at::Tensor& first,
@@ -71,7 +75,7 @@ using Update = void(const AdamWOptions& options, int64_t steps, double scale,
 void update_portable(const AdamWOptions& o, int64_t steps, double scale, const at::Tensor& gradient,
                      at::Tensor& parameter, at::Tensor& first, at::Tensor& second) {
   const auto g = gradient * scale;
-  if (parameter.dim() > 1) parameter.mul_(1 - o.lr * o.weight_decay);
+  if (decays(o, parameter)) parameter.mul_(1 - o.lr * o.weight_decay);
   first.mul_(o.beta1).add_(g, 1 - o.beta1);
   second.mul_(o.beta2).addcmul_(g, g, 1 - o.beta2);
   const auto deviation = (second / (1 - std::pow(o.beta2, steps))).sqrt_().add_(o.epsilon);
@@ -79,11 +83,14 @@ void update_portable(const AdamWOptions& o, int64_t steps, double scale, const a
 }
 
 template <typename T>
-kernels::AdamWStep<T> make_step(const AdamWOptions& o, int64_t steps, bool decays, double scale) {
+kernels::AdamWStep<T> make_step(const AdamWOptions& o, int64_t steps, const at::Tensor& parameter,
+                                double scale) {
   return {static_cast<T>(o.lr / (1 - std::pow(o.beta1, steps))),
-          static_cast<T>(decays ? 1 - o.lr * o.weight_decay : 1),
+          static_cast<T>(decays(o, parameter) ? 1 - o.lr * o.weight_decay : 1),
           static_cast<T>(o.beta1),
           static_cast<T>(o.beta2),
+          static_cast<T>(1 - o.beta1),
+          static_cast<T>(1 - o.beta2),
           static_cast<T>(1 / (1 - std::pow(o.beta2, steps))),
           static_cast<T>(o.epsilon),
           static_cast<T>(scale)};
@@ -119,18 +126,20 @@ void update_packed(const kernels::AdamWStep<float>& step, const PackedCopies& co
 void update_cpu(const AdamWOptions& options, int64_t steps, double scale,
                 const at::Tensor& gradient, at::Tensor& parameter, at::Tensor& first,
                 at::Tensor& second) {
-  if (!is_fused(parameter))
+  const bool dense_memory =
+      parameter.is_contiguous() && first.is_contiguous() && second.is_contiguous();
+  if (!is_fused(parameter) || !dense_memory)
     return update_portable(options, steps, scale, gradient, parameter, first, second);
   const auto dense = gradient.contiguous();
   const auto copies = copies_to_update(parameter);
   if (copies.straight.defined() || copies.transposed.defined()) {
-    update_packed(make_step<float>(options, steps, /*decays=*/true, scale), copies, dense,
+    update_packed(make_step<float>(options, steps, parameter, scale), copies, dense,
                   parameter, first, second);
     parameter.unsafeGetTensorImpl()->bump_version();
     return copies_are_current(parameter);
   }
   AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "AdamW", [&] {
-    const auto step = make_step<scalar_t>(options, steps, parameter.dim() > 1, scale);
+    const auto step = make_step<scalar_t>(options, steps, parameter, scale);
     for_pieces(parameter.numel(), [&](int64_t, int64_t begin, int64_t count) {
       kernels::row_ops<scalar_t>().adamw(
           step, dense.data_ptr<scalar_t>() + begin, count, parameter.data_ptr<scalar_t>() + begin,
@@ -148,28 +157,22 @@ void check_alike(const char* what, const at::Tensor& tensor, const at::Tensor& p
               parameter.sizes(), ", got ", tensor.scalar_type(), " ", tensor.sizes());
 }
 
-void check_contiguous(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.is_contiguous(), "AdamW: expected contiguous parameters, got one of shape ",
-              tensor.sizes(), " and strides ", tensor.strides());
-}
-
 template <Update update>
 void step_op(at::TensorList parameters, at::TensorList gradients, at::TensorList first,
              at::TensorList second, int64_t steps, double lr, double beta1, double beta2,
-             double epsilon, double weight_decay, double scale) {
+             double epsilon, double weight_decay, double scale, bool decay_vectors) {
   const at::NoGradGuard no_grad;
   const size_t count = parameters.size();
   TORCH_CHECK(gradients.size() == count && first.size() == count && second.size() == count,
               "AdamW: expected a gradient and two moments for each of ", count, " parameters");
   for (size_t p = 0; p < count; ++p) {
     at::Tensor parameter = parameters[p], m = first[p], v = second[p];
-    check_contiguous(parameter);
+    TORCH_CHECK(parameter.is_floating_point(), "AdamW: expected floating-point parameters, got ",
+                parameter.scalar_type());
     check_alike("gradient", gradients[p], parameter);
-    for (const auto& moment : {m, v}) {
-      check_alike("moment", moment, parameter);
-      check_contiguous(moment);
-    }
-    update({lr, beta1, beta2, epsilon, weight_decay}, steps, scale, gradients[p], parameter, m, v);
+    for (const auto& moment : {m, v}) check_alike("moment", moment, parameter);
+    update({lr, beta1, beta2, epsilon, weight_decay, decay_vectors}, steps, scale, gradients[p],
+           parameter, m, v);
   }
 }
 
@@ -185,7 +188,7 @@ void adamw_step(const AdamWOptions& o, int64_t steps, double scale, at::TensorLi
   static const Op<StepOp> op("translution::adamw_");
   if (parameters.empty()) return;
   op(parameters, gradients, first, second, steps, o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay,
-     scale);
+     scale, o.decay_vectors);
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
@@ -193,7 +196,7 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def(
       "adamw_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] first, "
       "Tensor(c!)[] second, int steps, float lr, float beta1, float beta2, float epsilon, "
-      "float weight_decay, float scale=1.) -> ()");
+      "float weight_decay, float scale=1., bool decay_vectors=False) -> ()");
 }
 TORCH_LIBRARY_IMPL(translution, CompositeExplicitAutograd, m) {
   m.impl("gradient_norm", norm_op<sum_squares_portable>);

@@ -10,7 +10,8 @@ struct AdamWOptions {
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
-  double weight_decay = 0.0;  ///< for tensors of two or more dimensions only
+  double weight_decay = 0.0;
+  bool decay_vectors = false;  ///< weight decay for tensors of fewer than two dimensions, too
 };
 
 /// The L2 norm of all gradients together. On the CPU the bits do not depend on the number of

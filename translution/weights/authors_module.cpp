@@ -115,7 +115,7 @@ AuthorsModule read_authors_module(const std::string& family, const std::string& 
   if (module.kind == Kind::layer) {
     require(options.count("dim") == 1,
             "authors' weights: a layer needs dim, the number of channels");
-    module.layer = AttentionOptions(1).heads(8).position(authors_position(family));
+    module.layer = AttentionOptions(1).heads(8).dim_head(64).position(authors_position(family));
     module.layer.init(Init::authors);
     set_arguments(module, layer_arguments(), options);
     return module;
