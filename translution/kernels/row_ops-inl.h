@@ -242,14 +242,16 @@ void exp_row(float* x, Shift shift, int64_t n) {
 
 template <typename T>
 void softmax_lanes(T* s, const char* open, int64_t keys, int64_t lanes, T* scratch) {
+  constexpr T kMasked = -std::numeric_limits<T>::infinity();
   T* const max = scratch;
   T* const sum = scratch + lanes;
-  for (int64_t l = 0; l < lanes; ++l) max[l] = -std::numeric_limits<T>::infinity(), sum[l] = 0;
+  for (int64_t l = 0; l < lanes; ++l) max[l] = kMasked, sum[l] = 0;
   for (int64_t j = 0; j < keys; ++j) {
     if (!open[j]) continue;
     const T* const row = s + j * lanes;
     for (int64_t l = 0; l < lanes; ++l) max[l] = row[l] > max[l] ? row[l] : max[l];
   }
+  for (int64_t l = 0; l < lanes; ++l) max[l] = max[l] == kMasked ? 0 : max[l];
   for (int64_t j = 0; j < keys; ++j) {
     T* const row = s + j * lanes;
     if (!open[j]) {
@@ -259,7 +261,7 @@ void softmax_lanes(T* s, const char* open, int64_t keys, int64_t lanes, T* scrat
     exp_row(row, static_cast<const T*>(max), lanes);
     for (int64_t l = 0; l < lanes; ++l) sum[l] += row[l];
   }
-  for (int64_t l = 0; l < lanes; ++l) sum[l] = 1 / sum[l];
+  for (int64_t l = 0; l < lanes; ++l) sum[l] = sum[l] == 0 ? 0 : 1 / sum[l];
   for (int64_t j = 0; j < keys; ++j) {
     if (!open[j]) continue;
     T* const row = s + j * lanes;

@@ -44,7 +44,8 @@ struct RowOps {
   /// out[i] += x[i]
   void (*add)(const T* x, int64_t count, T* out);
   /// Softmax over the first dimension of s [keys, lanes], in place. A key whose `open` is 0 is
-  /// masked and becomes 0. `scratch` has 2 * lanes elements.
+  /// masked and becomes 0; -infinity masks an element. A fully masked lane becomes zeros. `scratch`
+  /// has 2 * lanes elements.
   void (*softmax_lanes)(T* s, const char* open, int64_t keys, int64_t lanes, T* scratch);
   /// ds[j,l] = p[j,l] * (dp[j,l] - sum_j p dp) * scale, in place on dp. `scratch` has `lanes`
   /// elements.

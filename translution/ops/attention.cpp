@@ -28,7 +28,8 @@ OptionalTensorList to_list(const AttentionTerms& terms) {
   static const Op<AttentionForward> op("translution::attention");
   auto [out, relative_out, map, kept] =
       op(to_list(terms), call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-         optional(call.keep), {}, name_of(kPrecisions, call.precision), "", call.workspace);
+         optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision), "",
+         call.workspace);
   return {std::move(out), std::move(relative_out), std::move(map), std::move(kept)};
 }
 
@@ -37,7 +38,7 @@ std::vector<at::Tensor> call_backward(const OutputGradients& d, const AttentionT
   static const Op<AttentionBackward> op("translution::attention_backward");
   return op(optional(d.out), optional(d.relative_out), d.attention, d.kept, needs, to_list(terms),
             call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-            optional(call.keep), {}, name_of(kPrecisions, call.precision), "");
+            optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision), "");
 }
 
 // --- implementations
@@ -104,7 +105,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     const auto terms = restore_absent(tensors, present);
     const auto result = call_forward(terms, call);
     auto saved = tensors.vec();
-    saved.insert(saved.end(), {call.keep, result.attention, result.kept});
+    saved.insert(saved.end(), {call.keep, call.mask, result.attention, result.kept});
     ctx->save_for_backward(saved);
     auto& data = ctx->saved_data;
     data["present"] = present;
@@ -123,7 +124,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
     const auto saved = ctx->get_saved_variables();
     auto& data = ctx->saved_data;
-    const size_t count = saved.size() - 3;  // keep, attention and kept follow the terms
+    const size_t count = saved.size() - 4;  // keep, mask, attention and kept follow
     const int64_t present = data["present"].toInt();
     const auto terms = restore_absent(at::ArrayRef<at::Tensor>(saved).slice(0, count), present);
     AttentionCall call;
@@ -132,13 +133,14 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     call.heads = data["heads"].toInt();
     call.scale = data["scale"].toDouble();
     call.keep = saved[count];
+    call.mask = saved[count + 1];
     call.precision = static_cast<Precision>(data["precision"].toInt());
     const bool relative = terms.rel_v.defined() || terms.table_v.defined();
     int64_t needs = joined(needed_terms(ctx, present), data["joins"].toInt());
     if (!d_outputs[0].defined()) needs &= ~(int64_t{1} << kV);  // v affects `out` only
     const auto grads =
         call_backward({terms.v.defined() ? d_outputs[0] : at::Tensor(),
-                       relative ? d_outputs[1] : at::Tensor(), saved[count + 1], saved[count + 2]},
+                       relative ? d_outputs[1] : at::Tensor(), saved[count + 2], saved[count + 3]},
                       terms, call, needs);
     variable_list result;
     for (int t = 0; t < kTermCount; ++t)

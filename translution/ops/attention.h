@@ -14,7 +14,7 @@ namespace translution {
 /// absent.
 ///
 ///   score_ij = scale * (q_i . k_j + Q_ij . K_ij) + bias[s]      per head, s = slot of (i, j)
-///   a_ij     = softmax_j(score_ij)
+///   a_ij     = softmax_j(score_ij)                             over the tokens j of the mask
 ///   w_ij     = (1 - g) a_ij + g softmax_j(position[s])          g = sigmoid(gate); else w = a
 ///   out_i    = sum_j keep_ij w_ij v_j
 ///   relative_out_i = sum_j keep_ij w_ij V_ij
@@ -38,6 +38,9 @@ struct TRANSLUTION_API AttentionCall {
   int64_t heads = 1;
   double scale = 1.0;    ///< set by the methods of ops/methods.h
   at::Tensor keep = {};  ///< [B,H,Nq,N]: dropout mask, 0 or 1/(1-p)
+  /// Key padding, bool [B,N]: true for a token, false for padding, which no query attends to.
+  /// `attention` needs finite keys and values of padding. The methods replace its features by 0.
+  at::Tensor mask = {};
   /// Rotary angles [N,D/2]. The methods of ops/methods.h rotate shared queries and keys by them.
   at::Tensor angles = {};
   bool map = false;  ///< the methods also return the attention map
@@ -58,7 +61,8 @@ struct AttentionResult {
 };
 
 /// The registered op `translution::attention`: checks its arguments, then runs the implementation
-/// for the device. Differentiable in every term. A query without pairs gives zeros.
+/// for the device. Differentiable in every term. A query without pairs, or whose
+/// keys are all padding, gives zeros.
 TRANSLUTION_API AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call);
 
 /// Draws the dropout mask of a call on x [B,N,C] from `generator`, or from the default generator if

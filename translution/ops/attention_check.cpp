@@ -110,6 +110,7 @@ void check_sizes(Checker& check, const AttentionTerms& t, const AttentionCall& c
     for (int64_t dim = 0; dim < 4; ++dim)
       check.size("keep", call.keep, dim, expected[dim], "the attention map's shape");
   }
+  if (call.mask.defined()) check.padding(call.mask, size.batch, size.tokens);
 }
 
 bool is_matrices(const AttentionTerms& terms, at::Tensor AttentionTerms::*field) {

@@ -49,7 +49,6 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
                              int64_t heads, double scale, const OptionalTensor& keep,
                              const OptionalTensor& mask, const std::string& precision,
                              const std::string& group, int64_t workspace = 0) {
-  TORCH_CHECK(!mask.has_value(), "attention: expected no mask; key padding is not available yet");
   TORCH_CHECK(group.empty(), "attention: expected no process group, got ",
               detail::in_quotes(group));
   AttentionCall call;
@@ -57,6 +56,7 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
   call.heads = heads;
   call.scale = scale;
   call.keep = value_or_undefined(keep);
+  call.mask = value_or_undefined(mask);
   call.workspace = workspace;
   call.precision = parse_name("precision", kPrecisions, precision);
   return call;

@@ -59,14 +59,22 @@ struct Context {
     return terms.rel_k.defined() ? group.key_slot : group.slot;
   }
 
+  // The pairs that do not attend: [Nq,N], or [B,1,Nq or 1,N] with a key padding mask. Undefined if
+  // there are none.
+  at::Tensor closed_pairs() const {
+    if (!call.mask.defined()) return groups->closed;
+    const auto padding = call.mask.logical_not().unsqueeze(1).unsqueeze(1);
+    return groups->closed.defined() ? padding.logical_or(groups->closed) : padding;
+  }
+
   at::Tensor masked_softmax(at::Tensor scores) const {
-    const auto& closed = groups->closed;
+    const auto closed = closed_pairs();
     if (!closed.defined()) return at::softmax(scores, -1);
     scores = at::softmax(scores.masked_fill(closed, kMinusInfinity), -1);
     return scores.masked_fill_(closed, 0);  // also clears the NaN of a row without pairs
   }
 
-  // softmax_j(position[slot]) [1,H,Nq,N]
+  // softmax_j(position[slot]) [1,H,Nq,N]; with a key padding mask [B,H,Nq,N]
   at::Tensor position_attention() const {
     return masked_softmax(
         groups->scatter(terms.position.index_select(0, groups->slot).unsqueeze(1)));
@@ -210,7 +218,7 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
                       (gate * (1 - gate)).view(-1));
     if (needs_grad(kPosition))
       grads[kPosition] = sum_by_slot(
-          context, softmax_backward((d_attention * gate).sum(0, /*keepdim=*/true), position),
+          context, softmax_backward((d_attention * gate).sum_to_size(position.sizes()), position),
           terms.position);
     d_attention = d_attention * (1 - gate);
   }

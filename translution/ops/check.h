@@ -50,6 +50,20 @@ class Checker {
                 " does not split evenly among ", heads, " heads; expected a multiple of ", heads);
   }
 
+  /// Expects a key padding mask for `batch` samples of `tokens` tokens.
+  void padding(const at::Tensor& mask, const c10::SymInt& batch, const c10::SymInt& tokens) const {
+    TORCH_CHECK(mask.scalar_type() == at::kBool, op_,
+                ": the key padding mask must be bool, true for a token, got ", mask.scalar_type(),
+                "; convert it, such as mask != 0");
+    TORCH_CHECK(
+        mask.dim() == 2 && mask.sym_size(0) == batch && mask.sym_size(1) == tokens, op_,
+        ": the key padding mask must be [", batch, ", ", tokens,
+        "], the batch and the tokens, got ", mask.sym_sizes());
+    TORCH_CHECK(mask.device() == first_.device(), op_, ": the key padding mask is on ",
+                mask.device(), " but ", first_name_, " is on ", first_.device(),
+                "; move one of them");
+  }
+
   const char* op() const { return op_; }
 
  private:

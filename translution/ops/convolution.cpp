@@ -7,6 +7,7 @@
 
 #include "translution/core/message.h"
 #include "translution/ops/check.h"
+#include "translution/ops/padding.h"
 #include "translution/ops/pair_groups.h"
 #include "translution/ops/parallel.h"
 #include "translution/ops/register.h"
@@ -23,7 +24,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using ConvolutionForward = at::Tensor(const at::Tensor& x, const at::Tensor& weight,
                                       const std::string& pairs, at::IntArrayRef grid,
-                                      at::IntArrayRef rows, const std::string& precision);
+                                      at::IntArrayRef rows, const std::string& precision,
+                                      const OptionalTensor& mask);
 using ConvolutionBackward = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight,
     const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t needs,
@@ -36,7 +38,7 @@ constexpr int64_t kNeedsX = 1, kNeedsWeight = 2;
 // Checks the call; returns the number of query rows.
 c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
                               const std::string& pairs, at::IntArrayRef rows,
-                              const std::string& precision) {
+                              const std::string& precision, const OptionalTensor& mask) {
   Checker check(kConvolution, parse_name("precision", kPrecisions, precision));
   check.tensor("x", x, 3, "[B, N, C]");
   TORCH_CHECK(x.sym_size(1) > 0, kConvolution, ": expected one or more tokens, got x ",
@@ -47,6 +49,7 @@ c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
   TORCH_CHECK(offsets, kConvolution, ": expected pairs with slots, such as '7x7 window=1', got ",
               in_quotes(pairs));
   check.size("weight", weight, 0, offsets->num_slots(), "the slots of the pairs");
+  if (mask.has_value()) check.padding(*mask, x.sym_size(0), x.sym_size(1));
   return rows.empty() ? x.sym_size(1) : c10::SymInt(static_cast<int64_t>(rows.size()));
 }
 
@@ -88,9 +91,11 @@ struct ReproducibleProducts {
 };
 
 at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
-                    at::IntArrayRef grid, at::IntArrayRef rows, const std::string& precision) {
-  const int64_t queries = check_convolution(x, weight, pairs, rows, precision).expect_int();
-  const Problem problem(x, weight, pairs, grid, rows, precision);
+                    at::IntArrayRef grid, at::IntArrayRef rows, const std::string& precision,
+                    const OptionalTensor& mask) {
+  const int64_t queries = check_convolution(x, weight, pairs, rows, precision, mask).expect_int();
+  const Problem problem(clear_padding(x, value_or_undefined(mask)), weight, pairs, grid, rows,
+                        precision);
   auto out = at::zeros({queries, x.size(0), weight.size(2)}, problem.options);
   for (const PairGroup& group : problem.groups->groups) {
     const auto v = problem.side.encode(group.slot, group.keys);
@@ -101,8 +106,9 @@ at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::st
 }
 
 at::Tensor convolve_meta(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
-                         at::IntArrayRef, at::IntArrayRef rows, const std::string& precision) {
-  const auto queries = check_convolution(x, weight, pairs, rows, precision);
+                         at::IntArrayRef, at::IntArrayRef rows, const std::string& precision,
+                         const OptionalTensor& mask) {
+  const auto queries = check_convolution(x, weight, pairs, rows, precision, mask);
   return at::empty_symint({x.sym_size(0), queries, weight.sym_size(2)}, x.options());
 }
 
@@ -171,27 +177,31 @@ class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction
 
 at::Tensor convolve_autograd(const at::Tensor& x, const at::Tensor& weight,
                              const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows,
-                             const std::string& precision) {
-  return ConvolutionFunction::apply(x, weight, PairsName{pairs, grid.vec(), rows.vec()},
+                             const std::string& precision, const OptionalTensor& mask) {
+  if (mask.has_value()) check_convolution(x, weight, pairs, rows, precision, mask);
+  // Autograd records that padding is cleared, so the backward op needs no mask.
+  return ConvolutionFunction::apply(clear_padding(x, value_or_undefined(mask)), weight,
+                                    PairsName{pairs, grid.vec(), rows.vec()},
                                     parse_name("precision", kPrecisions, precision));
 }
 
 }  // namespace
 
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const PairsName& pairs,
-                       Precision precision) {
+                       Precision precision, const at::Tensor& mask) {
   static const Op<ConvolutionForward> op("translution::convolution");
   // The dispatcher does not accept undefined tensors.
   TORCH_CHECK(x.defined(), kConvolution, ": x [B, N, C] is missing");
   TORCH_CHECK(weight.defined(), kConvolution, ": weight [slots, C, width] is missing");
-  return op(x, weight, pairs.text, pairs.grid, pairs.rows, name_of(kPrecisions, precision));
+  return op(x, weight, pairs.text, pairs.grid, pairs.rows, name_of(kPrecisions, precision),
+            optional(mask));
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<ConvolutionForward>(
       m,
       "convolution(Tensor x, Tensor weight, str pairs, int[] grid=[], int[] rows=[], "
-      "str precision='float32') -> Tensor",
+      "str precision='float32', Tensor? mask=None) -> Tensor",
       {convolve, nullptr, convolve_meta, convolve_autograd});
   register_op<ConvolutionBackward>(
       m,

@@ -13,6 +13,8 @@ namespace translution {
 namespace {
 
 constexpr int64_t kRows = 64;  // minimum number of map rows for a thread
+template <typename T>
+constexpr T kMasked = -std::numeric_limits<T>::infinity();  // score of a pair that does not attend
 
 template <typename Work>
 void for_rows(int64_t count, const Work& work) {
@@ -21,27 +23,58 @@ void for_rows(int64_t count, const Work& work) {
   });
 }
 
+// Returns `masked`: the bias of a row, 0 if it is null, and -infinity at padding. The scores of
+// padding become 0, because they may be NaN.
+template <typename T>
+const T* mask_row(const bool* mask, const T* bias, int64_t n, T* scores, T* masked) {
+  for (int64_t j = 0; j < n; ++j) {
+    masked[j] = !mask[j] ? kMasked<T> : bias ? bias[j] : 0;
+    if (!mask[j]) scores[j] = 0;
+  }
+  return masked;
+}
+
 }  // namespace
 
 template <typename T>
-FusedSoftmax<T>::FusedSoftmax(const FusedCall& call) : call_(call) {
+FusedSoftmax<T>::FusedSoftmax(const FusedCall& call)
+    : call_(call), mask_(contiguous(call.call.mask)) {
   if (!call.terms.gate.defined()) return;
+  position_ = expand_slots(call.terms.position).unsqueeze(0);
+  if (mask_.defined())
+    position_ = position_.masked_fill(mask_.logical_not().unsqueeze(1).unsqueeze(1), kMasked<T>)
+                    .contiguous();
   const auto& ops = kernels::row_ops<T>();
   const int64_t N = call.tokens;
-  position_ = expand_slots(call.terms.position);
-  for_rows(call.heads * call.queries,
+  for_rows(position_.numel() / N,
            [&](int64_t row) { ops.softmax_row(data<T>(position_) + row * N, nullptr, N, 1); });
+}
+
+// The places of padding in the lanes of a query, which are [N, lanes].
+template <typename T>
+std::vector<int64_t> FusedSoftmax<T>::padded_lanes() const {
+  std::vector<int64_t> places;
+  if (!mask_.defined()) return places;
+  const int64_t B = call_.batch, H = call_.heads;
+  for (int64_t j = 0; j < call_.tokens; ++j)
+    for (int64_t b = 0; b < B; ++b)
+      for (int64_t h = 0; !data<bool>(mask_)[b * call_.tokens + j] && h < H; ++h)
+        places.push_back(j * B * H + (call_.batch_last ? h * B + b : b * H + h));
+  return places;
 }
 
 template <typename T>
 void FusedSoftmax<T>::on_lanes(at::Tensor& scores) const {
   const auto& ops = kernels::row_ops<T>();
   const int64_t N = call_.tokens, lanes = call_.lane_count();
+  const auto padded = padded_lanes();
   parallel_ranges(call_.queries, 1, [&](int64_t begin, int64_t end) {
     std::vector<T> scratch(2 * lanes);
-    for (int64_t i = begin; i < end; ++i)
-      ops.softmax_lanes(data<T>(scores) + i * N * lanes, call_.pairs->open().data() + i * N, N,
-                        lanes, scratch.data());
+    for (int64_t i = begin; i < end; ++i) {
+      T* const scores_i = data<T>(scores) + i * N * lanes;
+      for (const int64_t place : padded) scores_i[place] = kMasked<T>;
+      ops.softmax_lanes(scores_i, call_.pairs->open().data() + i * N, N, lanes, scratch.data());
+    }
   });
 }
 
@@ -67,7 +100,7 @@ at::Tensor FusedSoftmax<T>::expand_slots(const at::Tensor& table) const {
   for (int64_t h = 0; h < H; ++h)
     for (int64_t pair = 0; pair < pairs; ++pair)
       if (!call_.pairs->open()[pair])
-        to[h * pairs + pair] = -std::numeric_limits<T>::infinity();
+        to[h * pairs + pair] = kMasked<T>;
       else if (from.defined())
         to[h * pairs + pair] = data<T>(from)[call_.pairs->slots()[pair] * H + h];
   return numbers;
@@ -92,10 +125,15 @@ void FusedSoftmax<T>::on_maps(at::Tensor& scores) const {
   const auto bias =
       table.defined() || !call_.pairs->all_open() ? expand_slots(table) : at::Tensor();
   const int64_t N = call_.tokens, rows = call_.heads * call_.queries;
-  for_rows(call_.batch * rows, [&](int64_t row) {
-    ops.softmax_row(data<T>(scores) + row * N,
-                    bias.defined() ? data<T>(bias) + row % rows * N : nullptr, N,
-                    static_cast<T>(call_.call.scale));
+  parallel_ranges(call_.batch * rows, kRows, [&](int64_t begin, int64_t end) {
+    std::vector<T> masked(mask_.defined() ? N : 0);  // bias of a row with key padding
+    for (int64_t row = begin; row < end; ++row) {
+      T* const scores_i = data<T>(scores) + row * N;
+      const T* bias_i = bias.defined() ? data<T>(bias) + row % rows * N : nullptr;
+      if (mask_.defined())
+        bias_i = mask_row(data<bool>(mask_) + row / rows * N, bias_i, N, scores_i, masked.data());
+      ops.softmax_row(scores_i, bias_i, N, static_cast<T>(call_.call.scale));
+    }
   });
 }
 
@@ -110,7 +148,7 @@ at::Tensor FusedSoftmax<T>::gated(const at::Tensor& p) const {
 template <typename T>
 std::vector<T> FusedSoftmax<T>::gate_dots(const at::Tensor& p, const at::Tensor& d) const {
   const auto& ops = kernels::row_ops<T>();
-  const int64_t N = call_.tokens, position_rows = call_.heads * call_.queries;
+  const int64_t N = call_.tokens, position_rows = position_.numel() / N;
   std::vector<T> sums(call_.lane_count() * call_.queries);
   for_rows(static_cast<int64_t>(sums.size()), [&](int64_t row) {
     T own;
@@ -136,12 +174,14 @@ void FusedSoftmax<T>::gate_gradients(const at::Tensor& p, const at::Tensor& d,
     grads[kGate] = (sums * gate * (1 - gate)).to(call_.options);
   }
   if (!call_.needs_grad(kPosition)) return;
-  auto by_pair = sum_first(d).mul_(gate.view({-1, 1, 1}));  // [H,Nq,N]
-  for_rows(call_.heads * call_.queries, [&](int64_t row) {
+  // With key padding the positional attention differs between samples, so they are summed last.
+  auto by_pair = (mask_.defined() ? d : sum_first(d)) * gate.view({-1, 1, 1});
+  for_rows(position_.numel() / call_.tokens, [&](int64_t row) {
     ops.softmax_row_backward(data<T>(position_) + row * call_.tokens,
                              data<T>(by_pair) + row * call_.tokens, call_.tokens, 1);
   });
-  grads[kPosition] = sum_by_slot(by_pair, call_.terms.position);
+  grads[kPosition] =
+      sum_by_slot(mask_.defined() ? sum_first(by_pair) : by_pair, call_.terms.position);
 }
 
 template <typename T>

@@ -4,8 +4,8 @@
 
 namespace translution {
 
-/// Softmax over the keys and its gradient, on maps [B,H,Nq,N] or on lanes. Also applies the tables
-/// [M,H] with a number per slot: bias, and position with its gate.
+/// Softmax over the keys and its gradient, on maps [B,H,Nq,N] or on lanes. Also applies the key
+/// padding mask and the tables [M,H] with a number per slot: bias, and position with its gate.
 template <typename T>
 class FusedSoftmax {
  public:
@@ -27,11 +27,14 @@ class FusedSoftmax {
  private:
   std::vector<T> gate_dots(const at::Tensor& p, const at::Tensor& d) const;
   void gate_gradients(const at::Tensor& p, const at::Tensor& d, TermGradients& grads) const;
+  std::vector<int64_t> padded_lanes() const;
   at::Tensor expand_slots(const at::Tensor& table) const;
   at::Tensor sum_by_slot(const at::Tensor& by_pair, const at::Tensor& table) const;
 
   const FusedCall& call_;
-  at::Tensor position_;  // softmax_j(position[slot]) [H,Nq,N]; undefined without a gate
+  at::Tensor mask_;      // key padding [B,N], contiguous; undefined without
+  at::Tensor position_;  // softmax_j(position[slot]) [1,H,Nq,N], or [B,H,Nq,N] with a key padding
+                         // mask; undefined without a gate
 };
 
 }  // namespace translution

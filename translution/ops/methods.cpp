@@ -11,6 +11,7 @@
 #include "translution/ops/attention_portable.h"
 #include "translution/ops/check.h"
 #include "translution/ops/compat.h"
+#include "translution/ops/padding.h"
 #include "translution/ops/project.h"
 #include "translution/ops/rotary.h"
 
@@ -32,8 +33,8 @@ at::Tensor take_rows(const at::Tensor& x, const std::vector<int64_t>& rows) {
 struct MethodCall {
   const AttentionCall& call;
   Checker check;
-  at::Tensor x;        // [B,N,C]
-  at::Tensor queries;  // [B,Nq,C]: the query rows of x
+  at::Tensor x;        // [B,N,C], for keys and values: zeros at padding
+  at::Tensor queries;  // [B,Nq,C]: the query rows of the input
 
   MethodCall(const char* op, const at::Tensor& x, const AttentionCall& call)
       : call(call), check(op, call.precision), x(x) {
@@ -44,6 +45,9 @@ struct MethodCall {
       TORCH_CHECK(row >= 0 && x.sym_size(1) > row, op, ": expected query rows from 0 to ",
                   x.sym_size(1) - 1, ", got ", row);
     queries = has_rows() ? take_rows(x, call.pairs.rows) : x;
+    if (!call.mask.defined()) return;
+    check.padding(call.mask, x.sym_size(0), x.sym_size(1));
+    this->x = clear_padding(x, call.mask);
   }
 
   bool has_rows() const { return !call.pairs.rows.empty(); }
@@ -79,7 +83,7 @@ struct MethodCall {
 
   void project_all(std::vector<Projection> query_projections,
                    std::vector<Projection> token_projections) const {
-    if (!has_rows()) {
+    if (queries.is_same(x)) {
       token_projections.insert(token_projections.end(), query_projections.begin(),
                                query_projections.end());
       query_projections.clear();
@@ -341,13 +345,15 @@ RoleWeights to_roles(const char* name, const OptionalTensorList& list) {
 // The arguments of the registered methods other than weights.
 AttentionCall to_call(const at::Tensor& x, const std::string& pairs, int64_t heads,
                       at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
-                      const OptionalTensor& angles, const std::string& precision) {
+                      const OptionalTensor& angles, const std::string& precision,
+                      const OptionalTensor& mask) {
   AttentionCall call;
   call.pairs = {pairs, grid.vec(), rows.vec()};
   call.heads = heads;
   call.angles = value_or_undefined(angles);
   call.precision = parse_name("precision", kPrecisions, precision);
   call.keep = dropout_mask(dropout, x, call);
+  call.mask = value_or_undefined(mask);
   return call;
 }
 
@@ -356,9 +362,9 @@ at::Tensor translution_op(const at::Tensor& x, const at::Tensor& q, const at::Te
                           at::IntArrayRef grid, at::IntArrayRef rows, double dropout,
                           const OptionalTensor& angles, const OptionalTensor& q_bias,
                           const OptionalTensor& k_bias, const OptionalTensor& v_bias,
-                          const std::string& precision) {
+                          const std::string& precision, const OptionalTensor& mask) {
   return translution(
-             x, {q, k, v}, to_call(x, pairs, heads, grid, rows, dropout, angles, precision),
+             x, {q, k, v}, to_call(x, pairs, heads, grid, rows, dropout, angles, precision, mask),
              {value_or_undefined(q_bias), value_or_undefined(k_bias), value_or_undefined(v_bias)})
       .out;
 }
@@ -369,13 +375,14 @@ at::Tensor alpha_translution_op(const at::Tensor& x, const OptionalTensorList& s
                                 const std::string& mixing, at::IntArrayRef grid,
                                 at::IntArrayRef rows, double dropout, const OptionalTensor& angles,
                                 const OptionalTensor& q_bias, const OptionalTensor& k_bias,
-                                const OptionalTensor& v_bias, const std::string& precision) {
+                                const OptionalTensor& v_bias, const std::string& precision,
+                                const OptionalTensor& mask) {
   const RoleWeights biases{value_or_undefined(q_bias), value_or_undefined(k_bias),
                            value_or_undefined(v_bias)};
   return alpha_translution(x,
                            {to_roles("shared", shared), to_roles("down", down),
                             to_roles("table", table), value_or_undefined(up), biases},
-                           to_call(x, pairs, heads, grid, rows, dropout, angles, precision),
+                           to_call(x, pairs, heads, grid, rows, dropout, angles, precision, mask),
                            parse_name("mixing", kMixings, mixing))
       .out;
 }
@@ -387,7 +394,8 @@ at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at:
                              const OptionalTensor& gate, at::IntArrayRef grid, at::IntArrayRef rows,
                              double dropout, const OptionalTensor& angles,
                              const OptionalTensor& q_bias, const OptionalTensor& k_bias,
-                             const OptionalTensor& v_bias, const std::string& precision) {
+                             const OptionalTensor& v_bias, const std::string& precision,
+                             const OptionalTensor& mask) {
   return self_attention(
              x, {q, k, v},
              {value_or_undefined(key_vectors),
@@ -396,7 +404,7 @@ at::Tensor self_attention_op(const at::Tensor& x, const at::Tensor& q, const at:
               value_or_undefined(position),
               value_or_undefined(gate),
               {value_or_undefined(q_bias), value_or_undefined(k_bias), value_or_undefined(v_bias)}},
-             to_call(x, pairs, heads, grid, rows, dropout, angles, precision))
+             to_call(x, pairs, heads, grid, rows, dropout, angles, precision, mask))
       .out;
 }
 
@@ -408,20 +416,21 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
   m.def(
       "translution(Tensor x, Tensor q, Tensor k, Tensor v, str pairs, int heads, int[] grid=[], "
       "int[] rows=[], float dropout=0., Tensor? angles=None, Tensor? q_bias=None, "
-      "Tensor? k_bias=None, Tensor? v_bias=None, str precision='float32') -> Tensor",
+      "Tensor? k_bias=None, Tensor? v_bias=None, str precision='float32', Tensor? mask=None) "
+      "-> Tensor",
       translution_op);
   m.def(
       "alpha_translution(Tensor x, Tensor?[] shared, Tensor?[] down, Tensor?[] table, Tensor? up, "
       "str pairs, int heads, str mixing='sum', int[] grid=[], int[] rows=[], float dropout=0., "
       "Tensor? angles=None, Tensor? q_bias=None, Tensor? k_bias=None, Tensor? v_bias=None, "
-      "str precision='float32') -> Tensor",
+      "str precision='float32', Tensor? mask=None) -> Tensor",
       alpha_translution_op);
   m.def(
       "self_attention(Tensor x, Tensor q, Tensor k, Tensor v, int heads, str pairs='', "
       "Tensor? key_vectors=None, Tensor? value_vectors=None, Tensor? bias=None, "
       "Tensor? position=None, Tensor? gate=None, int[] grid=[], int[] rows=[], float dropout=0., "
       "Tensor? angles=None, Tensor? q_bias=None, Tensor? k_bias=None, Tensor? v_bias=None, "
-      "str precision='float32') -> Tensor",
+      "str precision='float32', Tensor? mask=None) -> Tensor",
       self_attention_op);
 }
 
