@@ -105,6 +105,7 @@ TEST(TranslutionOracle, AgreesWithBiasesForEverySubsetOfRoles) {
         config.method = method;
         config.roles = roles;
         config.biases = true;
+        config.mask = config.cls;
         expect_oracle(config);
       }
 }
