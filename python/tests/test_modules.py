@@ -206,7 +206,7 @@ def test_op_is_scripted():
 
     x = torch.randn(2, 13, 12)
     pairs = layer._pairs
-    expected, map = layer._attend(x, None, True)
+    expected, map = layer._attend(x, None, None, None, True)
     assert torch.equal(attend(x, layer.query, layer.key, layer.value, pairs), expected)
     out, scripted_map = whole(x, [layer.query, layer.key, layer.value], pairs)
     assert torch.equal(out, expected) and torch.equal(scripted_map, map)

@@ -247,10 +247,8 @@ def test_a_smaller_grid_reads_the_slots_of_its_offsets(method, causal):
     x = randn(2, 7, 12)
     torch.testing.assert_close(large(x, grid=(2, 3)), small(x))
     torch.testing.assert_close(large(x, [0, 5], grid=(2, 3)), small(x)[:, [0, 5]])
-    with pytest.raises(RuntimeError, match="x has 7 tokens, this layer was built for 10"):
-        large(x, grid=(3, 3))
-    with pytest.raises(ValueError, match=r"expected a grid of at most \(4, 5\), got \(6, 1\)"):
-        large(x, grid=(6, 1))
+    with pytest.raises(RuntimeError, match="expected a grid of at most 4x5, got 6x1"):
+        large.structure((6, 1))
 
 
 @pytest.mark.parametrize("method", ["translution", "relative_key", "rotary", "convolution"])
@@ -343,9 +341,7 @@ def test_inputs_that_do_not_fit():
     for call, message in [
             (lambda: layer(randn(2, 12, 12)), "x has 12 tokens, this layer was built for 13"),
             (lambda: layer(randn(2, 13, 11)), r"x must be \[B, N, 12\], got \[2, 13, 11\]"),
-            (lambda: layer(randn(2, 13, 12), [13]), "expected query rows from 0 to 12, got"),
-            (lambda: layer(randn(2, 13, 12), key_padding_mask=torch.ones(2, 13)),
-             r"key_padding_mask as bool \[2, 13\], got torch.float32")]:
+            (lambda: layer(randn(2, 13, 12), [13]), "expected query rows from 0 to 12, got")]:
         with pytest.raises((RuntimeError, ValueError), match=message):
             call()
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from . import _signatures
-from .attention import Relation
+from .attention import Grid, Relation, grid_list
 
 _ROTARY_BASE = 10000.0
 
@@ -193,6 +193,38 @@ def complete_options(options: Mapping[str, Any], relation: Optional[Relation]) -
             and o["sharing"] == "none", "gated_position: expected the offsets of a grid, encoding "
             "relative and sharing none")
     return o
+
+
+def require_grid(grid: Sequence[int], o: Mapping[str, Any], relation: Optional[Relation]) -> None:
+    """RuntimeError for the grid of a call that does not fit into that of the layer."""
+    shown, largest, least = "x".join(map(str, grid)), o["grid"], 0 if o["cls"] else 1
+    if relation is not None or not largest:
+        built = "without a grid" if relation is None else "for a relation"
+        raise RuntimeError(f"attention: got the grid {shown}, but this layer was built {built}; leave "
+                           "out the grid")
+    if len(grid) != len(largest) or any(not least <= a <= b for a, b in zip(grid, largest)):
+        raise RuntimeError(f"attention: expected a grid of at most {'x'.join(map(str, largest))}, got "
+                           f"{shown}; build the layer for the largest grid")
+
+
+def grid_of_tokens(N: int, named: Optional[Grid], o: Mapping[str, Any],
+                   relation: Optional[Relation], most: int) -> Optional[Tuple[int, ...]]:
+    """The grid of N tokens: the one that the call names, a shorter one, or None: the layer's, which
+    has `most` tokens."""
+    cls, grid = int(o["cls"]), tuple(grid_list(named))
+    if grid:
+        require_grid(grid, o, relation)
+        if N != math.prod(grid) + cls:
+            raise RuntimeError(f"attention: x has {N} tokens, the grid {'x'.join(map(str, grid))}"
+                               f"{' with class token' if cls else ''} has {math.prod(grid) + cls}")
+        return grid
+    shorter = relation is None and len(o["grid"]) == 1
+    if shorter and max(cls, 1) <= N < most:
+        return (N - cls,)
+    if most > 0 and N != most:
+        raise RuntimeError(f"attention: x has {N} tokens, this layer was built for "
+                           f"{'1 to ' if shorter else ''}{most}")
+    return None
 
 
 def parameter_shapes(o: Mapping[str, Any], M: int) -> Dict[str, Tuple[Tuple[int, ...], int]]:

@@ -17,6 +17,8 @@ from .linear import Linear
 
 #: Query rows: token indices, as an int64 tensor or as plain ints; tracing records plain ints.
 Rows = Union[Tensor, Sequence[int]]
+#: The sides of a grid; a single int is a sequence of that length.
+Grid = Union[int, Sequence[int]]
 
 
 def row_list(rows: Optional[Rows]) -> List[int]:
@@ -31,6 +33,16 @@ def row_list(rows: Optional[Rows]) -> List[int]:
     if len(rows) == 0:
         raise ValueError("attention: rows is empty; name one or more query rows")
     return [int(row) for row in rows]
+
+
+def grid_list(grid: Optional[Grid]) -> List[int]:
+    """The grid of a call as plain ints; an empty list means the layer's."""
+    if grid is None:
+        return []
+    grid = [grid] if isinstance(grid, int) else grid
+    if len(grid) == 0:
+        raise ValueError("attention: grid is empty; name a side for each axis")
+    return [int(side) for side in grid]
 
 
 class Relation(NamedTuple):
@@ -49,9 +61,10 @@ class Relation(NamedTuple):
 class Attention(AttentionArguments, Explained, nn.Module):
     """Multi-head attention with output projection: x [B, N, dim] -> [B, N, dim].
 
-    A layer with a one-dimensional grid also takes shorter input. With precision "bf16" the operands
-    of products are rounded to bfloat16; everything else stays float32. Parameters have the names of
-    the C++ layer: `query` [slots, dim, heads*dim_head] and so on, and `out`.
+    A layer with a one-dimensional grid also takes shorter input; with `grid`, any layer takes a
+    smaller grid. With precision "bf16" the operands of products are rounded to bfloat16; everything
+    else stays float32. Parameters have the names of the C++ layer: `query`
+    [slots, dim, heads*dim_head] and so on, and `out`.
     """
 
     _method: Optional[str] = None  # the only method of this class; None: any
@@ -103,23 +116,39 @@ class Attention(AttentionArguments, Explained, nn.Module):
                 getattr(self, name).copy_(value)
         self.out.reset_parameters()
 
-    def _attend(self, x: Tensor, rows: Optional[Rows], map: bool) -> Tuple[Tensor, Tensor]:
+    def _attend(self, x: Tensor, rows: Optional[Rows], mask: Optional[Tensor],
+                grid: Optional[Grid], map: bool) -> Tuple[Tensor, Tensor]:
+        """The layer before `out`, and its map if asked for."""
         o, tables = self.options, self._tables
         return torch.ops.translution.attention_layer(
             x, ",".join(self._names), [getattr(self, name) for name in self._names], o["method"],
             o["heads"], self._pairs, self.tokens, self._shorter, tables.get("angles"),
             tables.get("position_features"), row_list(rows),
             o["dropout"] if self.training else 0.0, o["mixing"], map, o["workspace"],
-            o.get("precision", "float32"))  # layers of older files have none
+            o.get("precision", "float32"),  # layers of older files have none
+            mask, grid_list(grid), [] if self.relation else o["grid"])
 
-    def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
-        """[B, N, dim] -> [B, N, dim], or [B, len(rows), dim] for the given query rows."""
-        return self.out(self._attend(x, rows, False)[0])
+    def _project(self, attended: Tensor) -> Tensor:
+        return self.out(attended)
 
-    def forward_with_map(self, x: Tensor, rows: Optional[Rows] = None) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, rows: Optional[Rows] = None,
+                key_padding_mask: Optional[Tensor] = None,
+                grid: Optional[Grid] = None) -> Tensor:
+        """[B, N, dim] -> [B, N, dim], or [B, len(rows), dim] for these query rows.
+
+        key_padding_mask  bool [B, N], True for a token, False for padding that no token attends to
+        grid              of x, if it is smaller than the layer's; an offset has the same weights
+
+        A query whose keys are all padding attends to nothing: its output is `out.bias`.
+        """
+        return self._project(self._attend(x, rows, key_padding_mask, grid, False)[0])
+
+    def forward_with_map(self, x: Tensor, rows: Optional[Rows] = None,
+                         key_padding_mask: Optional[Tensor] = None,
+                         grid: Optional[Grid] = None) -> Tuple[Tensor, Tensor]:
         """The output and the attention map [B, heads, N or len(rows), N], before dropout."""
-        attended, map = self._attend(x, rows, True)
-        return self.out(attended), map
+        attended, map = self._attend(x, rows, key_padding_mask, grid, True)
+        return self._project(attended), map
 
     def extra_repr(self) -> str:
         o = self.options

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .attention import Attention, Rows, row_list
+from .attention import Attention, Grid, Rows, row_list
 from .linear import Linear
 from .norm import LayerNorm
 
@@ -50,12 +50,16 @@ class Block(nn.Module):
         y = kept + self.dropout(attended)
         return y + self.mlp(self.norm2(y))
 
-    def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
-        """Only the query rows asked for are computed and returned."""
-        return self._finish(x, rows, self.attention(self.norm1(x), rows))
+    def forward(self, x: Tensor, rows: Optional[Rows] = None,
+                key_padding_mask: Optional[Tensor] = None,
+                grid: Optional[Grid] = None) -> Tensor:
+        """Arguments of Attention. Only the query rows asked for are computed and returned."""
+        return self._finish(x, rows, self.attention(self.norm1(x), rows, key_padding_mask, grid))
 
-    def forward_with_map(self, x: Tensor, rows: Optional[Rows] = None) -> Tuple[Tensor, Tensor]:
-        attended, map = self.attention.forward_with_map(self.norm1(x), rows)
+    def forward_with_map(self, x: Tensor, rows: Optional[Rows] = None,
+                         key_padding_mask: Optional[Tensor] = None,
+                         grid: Optional[Grid] = None) -> Tuple[Tensor, Tensor]:
+        attended, map = self.attention.forward_with_map(self.norm1(x), rows, key_padding_mask, grid)
         return self._finish(x, rows, attended), map
 
 
@@ -72,11 +76,14 @@ class Backbone(nn.Module):
             for attention in layers)
         self.norm = LayerNorm(layers[0]["dim"], norm_eps, **factory)
 
-    def forward(self, x: Tensor, rows: Optional[Rows] = None) -> Tensor:
-        """`rows`: the tokens that the caller reads; the last block computes only those."""
+    def forward(self, x: Tensor, rows: Optional[Rows] = None,
+                key_padding_mask: Optional[Tensor] = None,
+                grid: Optional[Grid] = None) -> Tensor:
+        """`rows`: the tokens that the caller reads; the last block computes only those.
+        Mask and grid are those of Attention, for all blocks."""
         for block in self.blocks[:-1]:
-            x = block(x)
-        return self.norm(self.blocks[-1](x, rows))
+            x = block(x, None, key_padding_mask, grid)
+        return self.norm(self.blocks[-1](x, rows, key_padding_mask, grid))
 
     def attention_maps(self, x: Tensor) -> List[Tensor]:
         """The attention maps of all blocks, [B, heads, N, N] each."""

@@ -50,9 +50,11 @@ class GPT(GPTArguments, Model):
             x = torch.ops.translution.add_shared(x, positions)
         return self.dropout(x)
 
-    def forward(self, tokens: Tensor, rows: Optional[Rows] = None) -> Tensor:
-        """With `rows` only the logits at those places."""
-        features = self.backbone(self.embed(tokens), rows)
+    def forward(self, tokens: Tensor, rows: Optional[Rows] = None,
+                key_padding_mask: Optional[Tensor] = None) -> Tensor:
+        """With `rows` only the logits at those places. The mask is bool [B, n], True for a token,
+        False for padding that no token attends to."""
+        features = self.backbone(self.embed(tokens), rows, key_padding_mask)
         return self.head(features if self.head_norm is None else self.head_norm(features))
 
     def generate(self, tokens: Union[Tensor, Sequence[int]], count: int, *,

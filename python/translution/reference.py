@@ -24,7 +24,7 @@ torch.use_deterministic_algorithms(True) is set.
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from . import _layout
 from ._layout import Structure
 from ._signatures import AlphaTranslutionArguments, TranslutionArguments
-from .attention import Attention, Relation, Rows, row_list
+from .attention import Attention, Grid, Relation, Rows, row_list
 
 _NOT_MULTIPLIED = ("key_vectors", "value_vectors", "bias", "position_weight")
 _CACHED = 16  # structures of other grids and query rows that a layer holds
@@ -205,7 +205,6 @@ class ReferenceAttention(Attention):
         if not _layout.uses_offsets(o):
             self._slots = None
         self._pairs = "" if self._slots is None else "offsets"
-        self._shorter = relation is None and len(o["grid"]) == 1
         self._register_parameters(device, dtype)
         self.out = nn.Linear(o["heads"] * o["dim_head"], o["dim"], device=device, dtype=dtype)
         self.structures = nn.ModuleList()
@@ -227,8 +226,7 @@ class ReferenceAttention(Attention):
         largest = self.options["grid"]
         tables, slots = _layout.grid_tables(self.options, self._offsets), self._slots
         if grid is not None:
-            if len(grid) != len(largest) or any(a > b for a, b in zip(grid, largest)):
-                raise ValueError(f"attention: expected a grid of at most {tuple(largest)}, got {grid}")
+            _layout.require_grid(grid, self.options, self.relation)
             tokens = torch.arange(math.prod(largest), device="cpu").view(*largest)
             tokens = tokens[tuple(slice(side) for side in grid)].flatten()  # a corner of it
             tokens = F.pad(tokens + 1, (1, 0)) if self.options["cls"] else tokens
@@ -252,44 +250,30 @@ class ReferenceAttention(Attention):
         self.structure()
         return self
 
-    def forward_with_map(self, x: Tensor, rows: Optional[Rows] = None,
-                         key_padding_mask: Optional[Tensor] = None,
-                         grid: Optional[Sequence[int]] = None) -> Tuple[Tensor, Tensor]:
-        """The output and the attention map [B, heads, N or len(rows), N], before dropout."""
-        o, cls, expected = self.options, int(self.options["cls"]), self.tokens
+    def _attend(self, x: Tensor, rows: Optional[Rows], mask: Optional[Tensor],
+                grid: Optional[Grid], map: bool) -> Tuple[Tensor, Tensor]:
+        o = self.options
         if x.dim() != 3 or x.shape[2] != o["dim"]:
             raise RuntimeError(f"attention: x must be [B, N, {o['dim']}], got {list(x.shape)}")
-        N = x.shape[1]
-        if grid is not None:
-            grid = tuple(grid)
-            expected = math.prod(grid) + cls
-        elif self._shorter and max(cls, 1) <= N < expected:
-            grid, expected = (N - cls,), N
-        if expected > 0 and N != expected:
-            raise RuntimeError(f"attention: x has {N} tokens, this layer was built for {expected}")
+        B, N, _ = x.shape
         at = tuple(row_list(rows)) or None
         if at and not 0 <= min(at) <= max(at) < N:
             raise RuntimeError(f"attention: expected query rows from 0 to {N - 1}, got {list(at)}")
-        mask = key_padding_mask
-        if mask is not None and (mask.dtype != torch.bool or mask.shape != x.shape[:2]):
-            raise ValueError(f"attention: expected key_padding_mask as bool [{len(x)}, {N}], got "
-                             f"{mask.dtype} {list(mask.shape)}")
+        if mask is not None and mask.dtype != torch.bool:
+            raise RuntimeError("attention: the key padding mask must be bool, true for a token, got "
+                               f"{mask.dtype}; convert it, such as mask != 0")
+        if mask is not None and mask.shape != (B, N):
+            raise RuntimeError(f"attention: the key padding mask must be [{B}, {N}], the batch and "
+                               f"the tokens, got {list(mask.shape)}")
         weights = {name: getattr(self, name) for name in self._names}
-        attended, map = attend(x, weights, self.structure(grid, at), o, mask,
-                               o["dropout"] if self.training else 0.0)
-        if o["precision"] == "bf16":
-            return F.linear(_rounded(attended), _rounded(self.out.weight), self.out.bias), map
-        return self.out(attended), map
+        grid = _layout.grid_of_tokens(N, grid, o, self.relation, self.tokens)
+        return attend(x, weights, self.structure(grid, at), o, mask,
+                      o["dropout"] if self.training else 0.0)
 
-    def forward(self, x: Tensor, rows: Optional[Rows] = None,
-                key_padding_mask: Optional[Tensor] = None,
-                grid: Optional[Sequence[int]] = None) -> Tensor:
-        """[B, N, dim] -> [B, N, dim], or [B, len(rows), dim] for these query rows.
-
-        key_padding_mask  bool [B, N], True for a token, False for padding that nothing attends to
-        grid              of x, if it is smaller than the layer's; it reads the same slots
-        """
-        return self.forward_with_map(x, rows, key_padding_mask, grid)[0]
+    def _project(self, attended: Tensor) -> Tensor:
+        if self.options["precision"] == "bf16":
+            return F.linear(_rounded(attended), _rounded(self.out.weight), self.out.bias)
+        return self.out(attended)
 
 
 class ReferenceTranslution(TranslutionArguments, ReferenceAttention):

@@ -80,6 +80,19 @@ std::vector<WrongCall> wrong_calls() {
        }),
        "attention: q has size 2 in dimension 1, expected 5 (the query rows); its shape is [2, 2, "
        "12]"},
+      {"a key padding mask of numbers", with([](auto&, auto& s) {
+         s.mask = at::ones({2, 5});
+       }),
+       "attention: the key padding mask must be bool, true for a token, got Float; convert it, "
+       "such as mask != 0"},
+      {"a key padding mask of the wrong shape", with([](auto&, auto& s) {
+         s.mask = at::ones({5, 2}, at::kBool);
+       }),
+       "attention: the key padding mask must be [2, 5], the batch and the tokens, got [5, 2]"},
+      {"a key padding mask on another device", with([](auto&, auto& s) {
+         s.mask = at::ones({2, 5}, at::TensorOptions(at::kMeta).dtype(at::kBool));
+       }),
+       "attention: the key padding mask is on meta but q is on cpu; move one of them"},
       {"a mask of the wrong shape", with([](auto&, auto& s) {
          s.keep = at::ones({2, 3, 5, 4});
        }),

@@ -28,7 +28,26 @@ std::function<void()> building(const AttentionOptions& options) {
 
 // Calls a layer made for 7 tokens of 6 channels.
 std::function<void()> calling(const at::Tensor& x, const at::Tensor& rows = {}) {
-  return [x, rows] { Attention(tiny())->forward(x, rows); };
+  return [x, rows] { Attention(tiny())->forward(x, {rows}); };
+}
+
+// Calls a layer with a key padding mask.
+std::function<void()> masking(Method method, const at::Tensor& mask) {
+  return [method, mask] {
+    AttendOptions call;
+    call.key_padding_mask = mask;
+    Attention(tiny().position(of(method)))->forward(torch::zeros({2, 7, 6}), call);
+  };
+}
+
+// Calls a layer with x of `tokens` tokens on a smaller grid.
+std::function<void()> gridding(const AttentionOptions& options, int64_t tokens,
+                               const std::vector<int64_t>& grid) {
+  return [options, tokens, grid] {
+    AttendOptions call;
+    call.grid = grid;
+    Attention(options)->forward(torch::zeros({2, tokens, 6}), call);
+  };
 }
 
 std::vector<WrongCall> wrong_options() {
@@ -98,6 +117,30 @@ std::vector<WrongCall> wrong_inputs() {
          Attention(tiny().grid({4}).cls(false))->forward(torch::zeros({2, 0, 6}));
        },
        "attention: x has 0 tokens, this layer was built for 1 to 4"},
+      {"a layer called with a mask of integers",
+       masking(Method::translution, torch::ones({2, 7}, torch::kLong)),
+       "translution: the key padding mask must be bool, true for a token, got Long; convert it, "
+       "such as mask != 0"},
+      {"a layer called with a mask of fewer tokens",
+       masking(Method::rotary, torch::ones({2, 6}, torch::kBool)),
+       "self_attention: the key padding mask must be [2, 7], the batch and the tokens, got [2, 6]"},
+      {"a convolution called with a mask of one sample",
+       masking(Method::convolution, torch::ones({7}, torch::kBool)),
+       "convolution: the key padding mask must be [2, 7], the batch and the tokens, got [7]"},
+      {"a layer called on a larger grid", gridding(tiny(), 10, {3, 3}),
+       "attention: expected a grid of at most 2x3, got 3x3; build the layer for the largest grid"},
+      {"a layer called on a grid of one side", gridding(tiny(), 7, {6}),
+       "attention: expected a grid of at most 2x3, got 6; build the layer for the largest grid"},
+      {"a layer called on a negative grid", gridding(tiny(), 7, {-2, -3}),
+       "attention: expected a grid of at most 2x3, got -2x-3; build the layer for the largest "
+       "grid"},
+      {"a layer called with other tokens than its grid", gridding(tiny(), 7, {2, 2}),
+       "attention: x has 7 tokens, the grid 2x2 with class token has 5"},
+      {"a layer on a relation called on a grid", gridding(tiny().relation(any_relation()), 2, {2}),
+       "attention: got the grid 2, but this layer was built for a relation; leave out the grid"},
+      {"a layer without a grid called on a grid",
+       gridding(AttentionOptions(6).position(of(Method::self_attention)), 4, {2, 2}),
+       "attention: got the grid 2x2, but this layer was built without a grid; leave out the grid"},
       {"a layer called with integers", calling(torch::zeros({2, 7, 6}, torch::kLong)),
        "translution: x must hold floating-point numbers, got Long; convert it"},
       {"a float layer called with doubles", calling(torch::zeros({2, 7, 6}, torch::kDouble)),

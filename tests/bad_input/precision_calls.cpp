@@ -4,6 +4,7 @@
 #include "tests/bad_input/wrong_calls.h"
 #include "tests/models/tiny_models.h"
 #include "translution/nn/attention.h"
+#include "translution/ops/compat.h"
 #include "translution/ops/convolution.h"
 #include "translution/ops/methods.h"
 #include "translution/ops/project.h"
@@ -174,8 +175,9 @@ void convolve_in(const std::string& precision) {
       c10::Dispatcher::singleton()
           .findSchemaOrThrow("translution::convolution", "")
           .typed<at::Tensor(const at::Tensor&, const at::Tensor&, const std::string&,
-                            at::IntArrayRef, at::IntArrayRef, const std::string&)>();
-  op.call(at::zeros({2, 5, 6}), at::zeros({3, 6, 12}), "5 window=1", {}, {}, precision);
+                            at::IntArrayRef, at::IntArrayRef, const std::string&,
+                            const OptionalTensor&)>();
+  op.call(at::zeros({2, 5, 6}), at::zeros({3, 6, 12}), "5 window=1", {}, {}, precision, {});
 }
 
 std::vector<WrongCall> wrong_names() {

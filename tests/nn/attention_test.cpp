@@ -23,18 +23,6 @@ AttentionOptions tiny_text(const Position& position) {
   return AttentionOptions(6).heads(3).dim_head(4).grid({7}).causal(true).position(position);
 }
 
-Attention build_layer(const AttentionOptions& options) {
-  torch::manual_seed(kSeed);
-  Attention layer(options);
-  layer->to(torch::kDouble);
-  return layer;
-}
-
-at::Tensor random_input(int64_t tokens) {
-  torch::manual_seed(kSeed + 1);
-  return torch::randn({2, tokens, 6}, torch::kDouble);
-}
-
 NamedShapes shapes_of(torch::nn::Module& module) {
   NamedShapes shapes;
   for (const auto& parameter : module.named_parameters())
@@ -192,12 +180,12 @@ TEST(AttentionForward, OfSomeRowsGivesThoseRowsOfTheFullResult) {
       auto layer = build_layer(options);
       const auto x = random_input(7);
       const auto [full, map] = layer->forward_with_map(x);
-      const auto [some, map_of_some] = layer->forward_with_map(x, rows);
+      const auto [some, map_of_some] = layer->forward_with_map(x, {rows});
       EXPECT_EQ(full.sizes(), x.sizes()) << name;
       EXPECT_EQ(map.sizes(), (Shape{2, 3, 7, 7})) << name;
       EXPECT_TRUE(agree(some, full.index_select(1, rows))) << name;
       EXPECT_TRUE(agree(map_of_some, map.index_select(2, rows))) << name;
-      EXPECT_TRUE(agree(layer->forward(x, rows), some)) << name;
+      EXPECT_TRUE(agree(layer->forward(x, {rows}), some)) << name;
     }
   }
 }

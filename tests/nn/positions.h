@@ -63,6 +63,20 @@ inline std::vector<NamedPosition> every_position() {
   return all;
 }
 
+/// A layer of doubles with weights from the fixed seed.
+inline Attention build_layer(const AttentionOptions& options) {
+  torch::manual_seed(kSeed);
+  Attention layer(options);
+  layer->to(torch::kDouble);
+  return layer;
+}
+
+/// Two samples of 6 channels.
+inline at::Tensor random_input(int64_t tokens) {
+  torch::manual_seed(kSeed + 1);
+  return torch::randn({2, tokens, 6}, torch::kDouble);
+}
+
 /// True if two tensors agree to the rounding of a few hundred sums in double precision.
 inline bool agree(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && at::allclose(a, b, /*rtol=*/1e-9, /*atol=*/1e-10);

@@ -149,16 +149,19 @@ TEST(Gradient, OfEveryInputAgreesWithFiniteDifferencesForAllConfigs) {
 }
 
 TEST(Gradient, OfEveryTermOfTheCoreOpAgreesWithFiniteDifferences) {
-  size_t count = 0, masked = 0;
+  size_t count = 0, dropped = 0, masked = 0;
   for (const TermsConfig& config : all_terms()) {
     const TermsCase c(config);
     expect_directional_gradients([&](const Inputs& in) { return c.run(in); }, c.inputs(),
                                  config.str());
     ++count;
-    masked += config.keep;
+    dropped += config.keep;
+    masked += config.mask;
   }
-  std::printf("%zu combinations of terms, %zu with a dropout mask\n", count, masked);
+  std::printf("%zu combinations of terms, %zu with a dropout mask, %zu with key padding\n", count,
+              dropped, masked);
   EXPECT_GE(count, kExpectedConfigs);
+  EXPECT_GE(dropped, kExpectedConfigs);
   EXPECT_GE(masked, kExpectedConfigs);
 }
 

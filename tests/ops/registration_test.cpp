@@ -55,13 +55,14 @@ Config image(Method method) {
   config.cls = true;
   config.H = 2;
   config.D = 4;
+  config.mask = true;
   return config;
 }
 
 TermsConfig every_term() {
   TermsConfig config;
   config.q = config.k = config.v = Side::matrices;
-  config.bias = config.gate = config.keep = true;
+  config.bias = config.gate = config.keep = config.mask = true;
   return config;
 }
 
@@ -79,7 +80,8 @@ TEST(Schema, EveryOpIsRegistered) {
 
 TEST(Schema, TranslutionMatchesTheFunction) {
   const Case c(image(Method::translution));
-  Arguments arguments{{"pairs", c.call().pairs.text}, {"heads", c.config().H}};
+  Arguments arguments{
+      {"pairs", c.call().pairs.text}, {"heads", c.config().H}, {"mask", c.call().mask}};
   for (const auto& [name, tensor] : c.inputs()) arguments[name] = tensor;
   EXPECT_EQ(error(call("translution", arguments).at(0).toTensor(), c.run()), 0);
 }
@@ -100,7 +102,8 @@ TEST(Schema, AlphaTranslutionMatchesTheFunction) {
                                    {"pairs", c.call().pairs.text},
                                    {"heads", config.H},
                                    {"mixing", name_of(kMixings, mixing)},
-                                   {"rows", config.rows}});
+                                   {"rows", config.rows},
+                                   {"mask", c.call().mask}});
     EXPECT_EQ(error(out.at(0).toTensor(), c.run()), 0);
   }
 }
@@ -110,7 +113,8 @@ TEST(Schema, SelfAttentionMatchesTheFunction) {
     const Case c(image(method));
     SCOPED_TRACE(c.config().str());
     const auto given = c.call();
-    Arguments arguments{{"heads", c.config().H}, {"pairs", given.pairs.text}};
+    Arguments arguments{
+        {"heads", c.config().H}, {"pairs", given.pairs.text}, {"mask", given.mask}};
     if (given.angles.defined()) arguments["angles"] = given.angles;
     for (const auto& [name, tensor] : c.inputs()) arguments[name] = tensor;
     EXPECT_EQ(error(call("self_attention", arguments).at(0).toTensor(), c.run()), 0);
@@ -124,6 +128,7 @@ Arguments call_arguments(const TermsCase& c) {
           {"grid", call.pairs.grid},
           {"rows", call.pairs.rows},
           {"keep", call.keep},
+          {"mask", call.mask},
           {"heads", call.heads},
           {"scale", call.scale},
           {"workspace", call.workspace},
@@ -168,7 +173,9 @@ TEST(Schema, AttentionBackwardComputesOnlyRequestedGradients) {
 }
 
 TEST(Schema, ConvolutionAndItsBackwardMatchTheFunction) {
-  const Case c(image(Method::convolution));
+  auto config = image(Method::convolution);
+  config.mask = false;  // has no part in backward
+  const Case c(config);
   const auto out = c.run();
   Arguments arguments{{"x", c.inputs().at("x")},
                       {"weight", c.inputs().at("kernel")},
@@ -208,9 +215,11 @@ TEST(Meta, OutputsAndGradientsHaveTheShapesOfTheCpuForEveryMethod) {
         if (rows) config.rows = {0, 4, 6};
         if (dropout) config.dropout = 0.2;
         SCOPED_TRACE(config.str());
-        const Case c(config);
+        Case c(config);
         const auto inputs = to_meta(c.inputs());
-        const auto cpu = c.run(), meta = c.run(inputs);
+        const auto cpu = c.run();
+        c.mask() = c.mask().to(at::kMeta);
+        const auto meta = c.run(inputs);
         EXPECT_TRUE(meta.is_meta());
         EXPECT_EQ(meta.sizes(), cpu.sizes());
         EXPECT_EQ(meta.scalar_type(), cpu.scalar_type());
@@ -228,7 +237,8 @@ TEST(Meta, TheCoreOpHasTheShapesOfTheCpuForEveryCombinationOfTerms) {
     SCOPED_TRACE(config.str());
     TermsCase c(config);
     const auto cpu = c.attend(c.inputs());
-    if (c.call().keep.defined()) c.call().keep = c.call().keep.to(at::kMeta);
+    for (auto* mask : {&c.call().keep, &c.call().mask})
+      if (mask->defined()) *mask = mask->to(at::kMeta);
     const auto inputs = to_meta(c.inputs());
     const auto meta = c.attend(inputs);
     EXPECT_EQ(meta.out.sizes(), cpu.out.sizes());

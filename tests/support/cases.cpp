@@ -135,6 +135,10 @@ at::Tensor normal(at::IntArrayRef shape, at::Generator& random) {
   return at::empty(shape, at::kDouble).normal_(0, 1, random);
 }
 
+at::Tensor random_mask(int64_t batch, int64_t tokens, at::Generator& random) {
+  return normal({batch, tokens}, random) > -0.4;
+}
+
 int64_t Config::tokens() const {
   if (!relation.empty()) return std::llround(std::sqrt(static_cast<double>(relation.size())));
   int64_t tokens = 1;
@@ -157,6 +161,7 @@ std::string Config::str() const {
   add(rotary, "rotary");
   add(dropout > 0, join("dropout ", dropout));
   add(biases, "biases");
+  add(mask, "mask");
   add(precision == Precision::bf16, "bf16");
   add(!rows.empty(), join("rows ", times(rows)));
   add(!relation.empty(), join("relation ", times(relation), " mirror ", times(mirror)));
@@ -171,6 +176,7 @@ Case::Case(Config config)
     const double fan = matrix ? static_cast<double>(shape[shape.size() - 2]) : 1.0;
     inputs_[name] = normal(shape, random) / std::sqrt(fan);
   }
+  if (config_.mask) mask_ = random_mask(config_.B, config_.tokens(), random);
 }
 
 Inputs Case::inputs_as(at::TensorOptions options) const {
@@ -190,6 +196,7 @@ AttentionCall Case::call() const {
   call.heads = config_.H;
   call.pairs = {pairs_, {}, config_.rows};
   call.precision = config_.precision;
+  call.mask = mask_;
   if (rotates(config_)) call.angles = rotary_angles(config_.grid, config_.cls, config_.D);
   return call;
 }
@@ -200,6 +207,7 @@ oracle::Call Case::oracle_call() const {
   call.heads = config_.H;
   call.causal = config_.causal;
   call.rows = config_.rows;
+  call.mask = mask_;
   if (rotates(config_)) call.rotary_grid = config_.grid, call.rotary_cls = config_.cls;
   at::manual_seed(kSeed);
   call.keep = dropout_mask(config_.dropout, get(inputs_, "x"), this->call());
@@ -211,7 +219,8 @@ MethodResult Case::attend(const Inputs& inputs, bool map) const {
   auto call = this->call();
   call.map = map;
   if (config_.method == Method::convolution)
-    return {translution::convolution(x, get(inputs, "kernel"), call.pairs, call.precision), {}};
+    return {translution::convolution(x, get(inputs, "kernel"), call.pairs, call.precision, mask_),
+            {}};
   if (config_.dropout > 0) at::manual_seed(kSeed);
   call.keep = dropout_mask(config_.dropout, x, call);
   switch (config_.method) {

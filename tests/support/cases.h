@@ -21,6 +21,9 @@ at::Generator generator(const std::string& name);
 /// Standard normal doubles.
 at::Tensor normal(at::IntArrayRef shape, at::Generator& random);
 
+/// A key padding mask of random tokens, about two thirds of all.
+at::Tensor random_mask(int64_t batch, int64_t tokens, at::Generator& random);
+
 /// Returns whether all ops use the portable path (TRANSLUTION_IMPL=portable).
 bool runs_portable();
 
@@ -43,6 +46,7 @@ struct Config {
   bool rotary = false;
   double dropout = 0.0;
   bool biases = false;  ///< biases of q, k and v in plain attention
+  bool mask = false;    ///< key padding at random tokens
   Precision precision = Precision::float32;
   std::vector<int64_t> rows;      ///< empty: all
   std::vector<int64_t> relation;  ///< N x N slots that replace those of the grid; needs `mirror`
@@ -76,12 +80,15 @@ class Case {
 
   /// The arguments of the op, without the dropout mask, which `attend` draws.
   AttentionCall call() const;
+  /// The key padding mask; undefined without.
+  at::Tensor& mask() { return mask_; }
   oracle::Call oracle_call() const;
 
  private:
   Config config_;
   oracle::Pairing pairing_;
   std::string pairs_;
+  at::Tensor mask_;
   Inputs inputs_;
 };
 

@@ -128,7 +128,10 @@ class Loops {
   int64_t key_slot(int64_t i, int64_t j) const {
     return call_.pairing.key_slot[i * call_.pairing.tokens + j];
   }
-  bool attends(int64_t i, int64_t j) const { return slot(i, j) >= 0 && !(call_.causal && j > i); }
+  bool attends(int64_t b, int64_t i, int64_t j) const {
+    const bool padding = call_.mask.defined() && !call_.mask[b][j].item<bool>();
+    return slot(i, j) >= 0 && !(call_.causal && j > i) && !padding;
+  }
   Vector rotated(const Vector& v, int64_t token) const {
     return rotate(v, token, call_.heads, call_.rotary_grid, call_.rotary_cls);
   }
@@ -143,7 +146,7 @@ class Loops {
       for (int64_t r = 0; r < Nq; ++r) {
         Vector sum(call_.heads, 0.0);
         for (int64_t j = 0; j < N; ++j) {
-          if (!attends(rows_[r], j)) continue;
+          if (!attends(b, rows_[r], j)) continue;
           Vector& a = map[(b * Nq + r) * N + j] = score(b, r, rows_[r], j);
           for (int64_t h = 0; h < call_.heads; ++h) sum[h] += a[h] = std::exp(a[h]);
         }

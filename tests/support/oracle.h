@@ -38,6 +38,7 @@ struct Call {
   bool causal = false;
   std::vector<int64_t> rows;  ///< empty: all tokens
   at::Tensor keep;            ///< [B,H,Nq,N] or undefined
+  at::Tensor mask;            ///< key padding, bool [B,N], true for a token; undefined: none
   std::vector<int64_t>
       rotary_grid;  ///< grid of the rotation of shared queries and keys; empty: none
   bool rotary_cls = false;

@@ -76,6 +76,8 @@ class PairList {
     index_ = indices(flat);
     closed_ = at::ones({queries() * tokens}, at::kBool).index_fill_(0, index_, 0);
     closed_ = closed_.view({queries(), tokens});
+    if (call.mask.defined())
+      closed_ = closed_.logical_or(call.mask.logical_not().view({batch, 1, 1, tokens}));
   }
 
   int64_t queries() const { return static_cast<int64_t>(rows.size()); }

@@ -43,9 +43,9 @@ bool TermsConfig::makes_sense() const {
 
 std::string TermsConfig::str() const {
   return join("attention content ", content, " rel_q ", name(q), " rel_k ", name(k), " values ",
-              values, " rel_v ", name(v), " bias ", bias, " gate ", gate, " keep ", keep,
-              " causal ", causal, " workspace ", workspace, " rows ", times(rows), " B", B, " H", H,
-              " grid ", times(grid), " cls ", cls);
+              values, " rel_v ", name(v), " bias ", bias, " gate ", gate, " keep ", keep, " mask ",
+              mask, " causal ", causal, " workspace ", workspace, " rows ", times(rows), " B", B,
+              " H", H, " grid ", times(grid), " cls ", cls);
 }
 
 TermsCase::TermsCase(TermsConfig config) : config_(std::move(config)) {
@@ -82,6 +82,7 @@ TermsCase::TermsCase(TermsConfig config) : config_(std::move(config)) {
   call_.pairs = {pairs_text(OffsetTable(offsets), config_.causal), {}, config_.rows};
   if (config_.keep)
     oracle_call_.keep = call_.keep = (normal({B, H, Nq, N}, random) > -0.3).to(at::kDouble) * 1.6;
+  if (config_.mask) oracle_call_.mask = call_.mask = random_mask(B, N, random);
   call_.heads = H;
   call_.scale = kScale;
   if (!config_.workspace) call_.workspace = 0;
@@ -132,6 +133,7 @@ std::vector<TermsConfig> all_terms() {
           config.causal = n % 3 == 1;
           config.workspace = n % 4 < 2;
           if (n % 5 < 2) config.rows = {3, 0, 6};
+          config.mask = n % 11 < 5;
           config.H = 1 + static_cast<int64_t>(n % 3);
           configs.push_back(config);
         }

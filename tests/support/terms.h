@@ -17,7 +17,7 @@ struct TermsConfig {
   Side q = Side::none, k = Side::none;
   bool values = true;
   Side v = Side::none;
-  bool bias = false, gate = false, keep = false;
+  bool bias = false, gate = false, keep = false, mask = false;
   bool causal = false;
   bool workspace = true;  ///< whether forward may save encodings for backward
   std::vector<int64_t> rows;
@@ -56,7 +56,7 @@ class TermsCase {
   Inputs inputs_;
 };
 
-/// Every valid combination of terms. Dropout mask, causal, rows and so on alternate.
+/// Every valid combination of terms. Masks, causal, rows and so on alternate.
 std::vector<TermsConfig> all_terms();
 
 }  // namespace translution::testing

@@ -12,8 +12,7 @@ BackboneImpl::BackboneImpl(const ModelOptions& options, const at::Generator& gen
   norm = register_module("norm", make_norm(a.dim, options.norm_eps));
 }
 
-torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows,
-                                    const at::Generator& generator) {
+torch::Tensor BackboneImpl::forward(torch::Tensor x, const AttendOptions& call) {
   const auto call_between = [this](const torch::Tensor& y) {
     if (!between_blocks) return;
     between_blocks();
@@ -21,9 +20,11 @@ torch::Tensor BackboneImpl::forward(torch::Tensor x, const torch::Tensor& rows,
       y.register_hook([between = between_blocks](const torch::Tensor&) { between(); });
   };
   call_between(x);
+  auto of_all_rows = call;
+  of_all_rows.rows.reset();
   for (size_t layer = 0; layer < blocks->size(); ++layer) {
     const bool last = layer + 1 == blocks->size();
-    x = blocks->at<BlockImpl>(layer).forward(x, last ? rows : torch::Tensor(), generator);
+    x = blocks->at<BlockImpl>(layer).forward(x, last ? call : of_all_rows);
     call_between(x);
   }
   return normalise(norm, x);

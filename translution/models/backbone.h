@@ -12,9 +12,8 @@ namespace translution {
 class TRANSLUTION_API BackboneImpl : public torch::nn::Module {
  public:
   explicit BackboneImpl(const ModelOptions& options, const at::Generator& generator = {});
-  /// x [B,N,dim] -> [B,N,dim]. With `rows`, the last block computes only these tokens: [B,Nq,dim].
-  torch::Tensor forward(torch::Tensor x, const torch::Tensor& rows = {},
-                        const at::Generator& generator = {});
+  /// x [B,N,dim] -> [B,N,dim]. With rows, the last block computes only these tokens: [B,Nq,dim].
+  torch::Tensor forward(torch::Tensor x, const AttendOptions& call = {});
   /// The attention maps of all blocks, [B,heads,N,N] each.
   std::vector<torch::Tensor> attention_maps(torch::Tensor x);
 

@@ -67,9 +67,8 @@ torch::Tensor GPTImpl::logits(const torch::Tensor& features) {
   return multiply(head, head_norm ? normalise(head_norm, features) : features, options.precision);
 }
 
-torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const torch::Tensor& rows,
-                               const at::Generator& generator) {
-  return logits(backbone(embed(tokens, generator), rows, generator));
+torch::Tensor GPTImpl::forward(const torch::Tensor& tokens, const AttendOptions& call) {
+  return logits(backbone(embed(tokens, call.generator), call));
 }
 
 std::vector<torch::Tensor> GPTImpl::attention_maps(const torch::Tensor& tokens) {

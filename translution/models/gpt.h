@@ -14,10 +14,9 @@ class TRANSLUTION_API GPTImpl : public torch::nn::Module {
   /// default generator if it is undefined.
   explicit GPTImpl(const ModelOptions& options, const at::Generator& generator = {});
 
-  /// Tokens [B,n] int64 to next-token logits [B,n,vocabulary]; with `rows`, logits of these tokens
+  /// Tokens [B,n] int64 to next-token logits [B,n,vocabulary]; with rows, logits of these tokens
   /// only.
-  torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& rows = {},
-                        const at::Generator& generator = {});
+  torch::Tensor forward(const torch::Tensor& tokens, const AttendOptions& call = {});
   /// One map per block, [B,heads,n,n].
   std::vector<torch::Tensor> attention_maps(const torch::Tensor& tokens);
   /// Input of the first block, [B,n,dim].

@@ -11,7 +11,10 @@ Network::Network(const ModelOptions& options, const at::Generator& generator) : 
 
 torch::Tensor Network::forward(const torch::Tensor& input, const at::Generator& generator) {
   const auto moved = input.to(device());
-  return vit_ ? vit_->forward(moved, generator) : gpt_->forward(moved, {}, generator);
+  if (vit_) return vit_->forward(moved, generator);
+  AttendOptions call;
+  call.generator = generator;
+  return gpt_->forward(moved, call);
 }
 
 void Network::to(torch::Device device) { module().to(device); }

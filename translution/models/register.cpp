@@ -229,15 +229,23 @@ std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::stri
                                             const OptionalTensor& position_features,
                                             at::IntArrayRef rows, double dropout,
                                             const std::string& mixing, bool map, int64_t workspace,
-                                            const std::string& precision) {
+                                            const std::string& precision,
+                                            const OptionalTensor& mask, at::IntArrayRef grid,
+                                            at::IntArrayRef largest_grid) {
   const auto known = SettingValue{"names", names}.words();
   TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
               "attention_layer: expected a name for each weight, and a matrix first; got '", names,
               "' and ", weights.size(), " weights");
-  const AttentionLayout layout{pairs, tokens, shorter, value_or_undefined(angles),
+  const AttentionLayout layout{pairs,
+                               tokens,
+                               shorter,
+                               largest_grid.vec(),
+                               value_or_undefined(angles),
                                value_or_undefined(position_features)};
   AttentionCall call;
+  call.pairs.grid = grid.vec();
   call.pairs.rows = rows.vec();
+  call.mask = value_or_undefined(mask);
   call.heads = heads;
   call.map = map;
   call.workspace = workspace;
@@ -311,7 +319,8 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       "attention_layer(Tensor x, str names, Tensor[] weights, str method, int heads, str pairs, "
       "int tokens, bool shorter=False, Tensor? angles=None, Tensor? position_features=None, "
       "int[] rows=[], float dropout=0., str mixing='sum', bool map=False, int workspace=0, "
-      "str precision='float32') -> (Tensor, Tensor)",
+      "str precision='float32', Tensor? mask=None, int[] grid=[], int[] largest_grid=[]) "
+      "-> (Tensor, Tensor)",
       layer_op);
 }
 

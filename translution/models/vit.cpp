@@ -58,13 +58,13 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image, const at::Generator& ge
 
 torch::Tensor ViTImpl::forward(const torch::Tensor& image, const at::Generator& generator) {
   const auto tokens = embed(image, generator);
+  AttendOptions call;
+  call.generator = generator;
   if (options.pooling == Pooling::mean)
-    return multiply(
-        head,
-        sum_first(backbone(tokens, torch::Tensor(), generator).transpose(0, 1)) / tokens.size(1),
-        options.precision);
-  const auto cls_row = torch::zeros({1}, torch::kLong);
-  return multiply(head, backbone(tokens, cls_row, generator).select(1, 0), options.precision);
+    return multiply(head, sum_first(backbone(tokens, call).transpose(0, 1)) / tokens.size(1),
+                    options.precision);
+  call.rows = torch::zeros({1}, torch::kLong);  // the class token
+  return multiply(head, backbone(tokens, call).select(1, 0), options.precision);
 }
 
 std::vector<torch::Tensor> ViTImpl::attention_maps(const torch::Tensor& image) {

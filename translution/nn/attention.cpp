@@ -2,7 +2,10 @@
 
 #include <torch/nn/init.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "translution/core/error.h"
 #include "translution/nn/linear.h"
@@ -13,6 +16,9 @@
 #include "translution/ops/runtime.h"
 
 namespace translution {
+
+using namespace detail;
+
 namespace {
 
 // Vectors and biases per offset are initialised small, so that training begins as plain attention.
@@ -72,21 +78,61 @@ std::string layer_pairs(const AttentionOptions& o) {
   return pairs_text(o.position().offsets(o.grid(), o.cls(), o.causal()));
 }
 
-void check_input(const at::Tensor& x, int64_t dim, const AttentionLayout& layout) {
+int64_t count_places(const std::vector<int64_t>& grid) {
+  return std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
+}
+
+// Tokens in front of the grid: 1 for a class token.
+int64_t cls_tokens(const AttentionLayout& layout) {
+  return layout.tokens - count_places(layout.grid);
+}
+
+// Checks a grid that is named in a call.
+void check_grid(const std::vector<int64_t>& grid, const AttentionLayout& layout,
+                const c10::SymInt& tokens) {
+  const char* const built = layout.tokens > 0 ? "for a relation" : "without a grid";
+  TORCH_CHECK(!layout.grid.empty(), "attention: got the grid ", times(grid),
+              ", but this layer was built ", built, "; leave out the grid");
+  const int64_t least = 1 - cls_tokens(layout);  // a class token may be alone
+  const bool fits = std::equal(
+      grid.begin(), grid.end(), layout.grid.begin(), layout.grid.end(),
+      [least](int64_t side, int64_t largest) { return side >= least && side <= largest; });
+  TORCH_CHECK(fits, "attention: expected a grid of at most ", times(layout.grid), ", got ",
+              times(grid), "; build the layer for the largest grid");
+  const int64_t expected = count_places(grid) + cls_tokens(layout);
+  TORCH_CHECK(tokens == expected, "attention: x has ", tokens, " tokens, the grid ", times(grid),
+              cls_tokens(layout) > 0 ? " with class token has " : " has ", expected);
+}
+
+void check_input(const at::Tensor& x, int64_t dim, const AttentionLayout& layout,
+                 const std::vector<int64_t>& grid) {
   TORCH_CHECK(x.defined(), "attention: x [B, N, ", dim, "] is missing");
   TORCH_CHECK(x.dim() == 3 && x.sym_size(2) == dim, "attention: x must be [B, N, ", dim, "], got ",
               x.sym_sizes());
-  if (layout.tokens == 0) return;
   const auto tokens = x.sym_size(1);
+  if (!grid.empty()) return check_grid(grid, layout, tokens);
+  if (layout.tokens == 0) return;
   // The order matters: a comparison that is not needed would specialise a symbolic token count.
   TORCH_CHECK(layout.shorter ? tokens > 0 && tokens <= layout.tokens : tokens == layout.tokens,
               "attention: x has ", tokens, " tokens, this layer was built for ",
               layout.shorter ? "1 to " : "", layout.tokens);
 }
 
-// Every score is 1, so the map is 1 inside the window and 0 outside.
+// The angles of the tokens of x: of the first ones, or of those of a smaller grid.
+at::Tensor angles_of(const AttentionLayout& layout, const std::vector<int64_t>& grid,
+                     const c10::SymInt& tokens) {
+  if (grid.empty()) return layout.angles.slice_symint(0, 0, tokens);
+  const int64_t cls = cls_tokens(layout);
+  auto shape = layout.grid;
+  shape.push_back(-1);
+  auto angles = layout.angles.slice(0, cls).view(shape);
+  for (size_t axis = 0; axis < grid.size(); ++axis) angles = angles.narrow(axis, 0, grid[axis]);
+  return at::cat({layout.angles.slice(0, 0, cls), angles.flatten(0, -2)});
+}
+
+// Every score is 1, so the map is 1 inside the window and 0 outside and at padding.
 MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const AttentionCall& call) {
-  MethodResult result{convolution(x, kernel, call.pairs, call.precision), {}};
+  MethodResult result{convolution(x, kernel, call.pairs, call.precision, call.mask), {}};
   if (!call.map) return result;
   auto name = call.pairs;
   name.tokens = x.size(1);
@@ -95,6 +141,7 @@ MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const Atten
       at::tensor(std::vector<int64_t>(pairs->open().begin(), pairs->open().end())).to(x.options());
   result.map = open.view({pairs->queries(), pairs->tokens()})
                    .expand({x.size(0), call.heads, pairs->queries(), pairs->tokens()});
+  if (call.mask.defined()) result.map = result.map * call.mask.unsqueeze(1).unsqueeze(1);
   return result;
 }
 
@@ -123,6 +170,7 @@ AttentionLayout attention_layout(const AttentionOptions& o) {
     layout.tokens =
         o.relation() ? o.relation()->num_tokens() : count_tokens({o.grid(), o.cls(), o.causal()});
   layout.shorter = !o.relation() && o.grid().size() == 1;
+  if (!o.relation()) layout.grid = o.grid();
   if (o.position().method == Method::gated_position)
     layout.position_features = make_position_features(*find_offsets(layout.pairs));
   if (o.position().rotates())
@@ -134,9 +182,9 @@ AttentionLayout attention_layout(const AttentionOptions& o) {
 MethodResult apply_method(const at::Tensor& x, int64_t dim, const Position& position,
                           const AttentionLayout& layout, const WeightOf& weight, AttentionCall call,
                           double dropout, const at::Generator& generator) {
-  check_input(x, dim, layout);
+  check_input(x, dim, layout, call.pairs.grid);
   call.pairs.text = layout.pairs;
-  if (layout.angles.defined()) call.angles = layout.angles.slice_symint(0, 0, x.sym_size(1));
+  if (layout.angles.defined()) call.angles = angles_of(layout, call.pairs.grid, x.sym_size(1));
   if (!x.device().is_cpu()) call.workspace = 0;  // only the CPU kernels save encodings
   const RoleWeights shared{weight("query"), weight("key"), weight("value")};
   if (position.method == Method::convolution) return convolve(x, weight("kernel"), call);
@@ -199,16 +247,6 @@ void AttentionImpl::initialise(const at::Generator& generator) {
   offsets_ = has_relation ? options.relation() : find_offsets(layout_.pairs);
 }
 
-AttentionCall AttentionImpl::call_for(const torch::Tensor& rows, bool map) const {
-  AttentionCall call;
-  call.pairs.rows = query_rows(rows);
-  call.heads = options.heads();
-  call.map = map;
-  call.workspace = options.workspace();
-  call.precision = options.precision();
-  return call;
-}
-
 WeightOf AttentionImpl::weights() const {
   return [this](const char* name) {
     const auto* found = parameters_.find(name);
@@ -216,17 +254,27 @@ WeightOf AttentionImpl::weights() const {
   };
 }
 
-torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& rows,
-                                     const at::Generator& generator) {
-  const auto result = apply_method(x, options.dim(), options.position(), layout_, weights(),
-                                   call_for(rows, /*map=*/false), dropout(), generator);
-  return multiply(out, result.out, options.precision());
+MethodResult AttentionImpl::attend(const torch::Tensor& x, const AttendOptions& call,
+                                   bool map) const {
+  AttentionCall method;
+  method.pairs.grid = call.grid;
+  method.pairs.rows = query_rows(call.rows);
+  method.mask = call.key_padding_mask;
+  method.heads = options.heads();
+  method.map = map;
+  method.workspace = options.workspace();
+  method.precision = options.precision();
+  return apply_method(x, options.dim(), options.position(), layout_, weights(), std::move(method),
+                      is_training() ? options.dropout() : 0.0, call.generator);
 }
 
-std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const torch::Tensor& x,
-                                                                        const torch::Tensor& rows) {
-  const auto result = apply_method(x, options.dim(), options.position(), layout_, weights(),
-                                   call_for(rows, /*map=*/true), dropout());
+torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttendOptions& call) {
+  return multiply(out, attend(x, call, /*map=*/false).out, options.precision());
+}
+
+std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(
+    const torch::Tensor& x, const AttendOptions& call) {
+  const auto result = attend(x, call, /*map=*/true);
   return {multiply(out, result.out, options.precision()), result.map};
 }
 

@@ -35,6 +35,7 @@ struct AttentionLayout {
   std::string pairs;             ///< which tokens attend to which: the text of a PairsName
   int64_t tokens = 0;            ///< expected number of tokens; 0: any
   bool shorter = false;          ///< fewer tokens are accepted as well
+  std::vector<int64_t> grid;     ///< the largest grid; empty without a grid or with a relation
   at::Tensor angles;             ///< rotary, [N, D/2]
   at::Tensor position_features;  ///< gated position, [M, F]
 };
@@ -44,8 +45,8 @@ TRANSLUTION_API AttentionLayout attention_layout(const AttentionOptions& options
 using WeightOf = std::function<at::Tensor(const char* name)>;
 
 /// A layer without its output projection, as a function of its weights: checks x [B,N,dim] and
-/// calls the method's function of ops/methods.h. The caller fills `call`, except for its pairs,
-/// angles and dropout mask, which come from the layout, x and `dropout`.
+/// calls the method's function of ops/methods.h. The caller fills `call`, except for the text of
+/// its pairs, angles and dropout mask, which come from the layout, x and `dropout`.
 TRANSLUTION_API MethodResult apply_method(const at::Tensor& x, int64_t dim,
                                           const Position& position, const AttentionLayout& layout,
                                           const WeightOf& weight, AttentionCall call,
@@ -53,6 +54,17 @@ TRANSLUTION_API MethodResult apply_method(const at::Tensor& x, int64_t dim,
 
 /// Query rows [Nq] int64 as a vector; empty, which means all rows, if `rows` is undefined.
 TRANSLUTION_API std::vector<int64_t> query_rows(const at::Tensor& rows);
+
+/// The arguments of one call of a layer or a model, other than its input.
+struct AttendOptions {
+  torch::Tensor rows = {};  ///< query rows [Nq], int64; undefined: all tokens
+  /// Bool [B,N]: true for a token, false for padding, which no token attends to. Undefined: no
+  /// padding.
+  torch::Tensor key_padding_mask = {};
+  /// The grid of x if it is smaller than that of the layer. An offset reads the same weights.
+  std::vector<int64_t> grid = {};
+  at::Generator generator = {};  ///< for dropout; undefined: LibTorch's default generator
+};
 
 /// Multi-head attention by any method of the family, with output projection:
 /// x [B,N,dim] -> [B,N,dim], or [B,Nq,dim] for the given query rows. Calls do not modify the layer,
@@ -62,12 +74,12 @@ class TRANSLUTION_API AttentionImpl : public torch::nn::Cloneable<AttentionImpl>
   explicit AttentionImpl(AttentionOptions options, const at::Generator& generator = {});
   void reset() override;
 
-  /// With a one-dimensional grid, x may have fewer tokens than the grid.
-  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {},
-                        const at::Generator& generator = {});
+  /// With a one-dimensional grid, x may have fewer tokens than the grid. A query whose keys are all
+  /// padding attends to nothing: its output is out->bias.
+  torch::Tensor forward(const torch::Tensor& x, const AttendOptions& call = {});
   /// The output and the attention map [B,heads,Nq,N].
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
-                                                           const torch::Tensor& rows = {});
+                                                           const AttendOptions& call = {});
 
   /// For a sequence that grows token by token. Returned only where it is faster than `forward` with
   /// `rows`: Translution with q, k and v all relative, on a causal sequence, on the CPU with fused
@@ -82,9 +94,8 @@ class TRANSLUTION_API AttentionImpl : public torch::nn::Cloneable<AttentionImpl>
 
  private:
   void initialise(const at::Generator& generator);
-  AttentionCall call_for(const torch::Tensor& rows, bool map) const;
+  MethodResult attend(const torch::Tensor& x, const AttendOptions& call, bool map) const;
   WeightOf weights() const;
-  double dropout() const { return is_training() ? options.dropout() : 0.0; }
 
   std::shared_ptr<const OffsetTable> offsets_;
   AttentionLayout layout_;

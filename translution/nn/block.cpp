@@ -52,29 +52,28 @@ BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, const Blo
       mlp(register_module("mlp", FeedForward(options.dim(), mlp_dim, style, generator))),
       dropout(register_module("dropout", make_dropout(style.dropout))) {}
 
-torch::Tensor BlockImpl::add_residuals(const torch::Tensor& x, const torch::Tensor& rows,
-                                       const torch::Tensor& attended,
-                                       const at::Generator& generator) {
-  const auto queried = rows.defined() ? x.index_select(1, rows.to(x.device())) : x;
-  const auto y = queried + drop(dropout, attended, generator);
-  return y + mlp(normalise(norm2, y), generator);
+torch::Tensor BlockImpl::add_residuals(const torch::Tensor& x, const torch::Tensor& attended,
+                                       const AttendOptions& call) {
+  const auto queried = call.rows.defined() ? x.index_select(1, call.rows.to(x.device())) : x;
+  const auto y = queried + drop(dropout, attended, call.generator);
+  return y + mlp(normalise(norm2, y), call.generator);
 }
 
-torch::Tensor BlockImpl::forward(const torch::Tensor& x, const torch::Tensor& rows,
-                                 const at::Generator& generator) {
-  return add_residuals(x, rows, attention(normalise(norm1, x), rows, generator), generator);
+torch::Tensor BlockImpl::forward(const torch::Tensor& x, const AttendOptions& call) {
+  return add_residuals(x, attention(normalise(norm1, x), call), call);
 }
 
 torch::Tensor BlockImpl::forward_last(const torch::Tensor& x, Lookahead& lookahead) {
   const auto gathered = lookahead.gather(normalise(norm1, x)[0]).view({1, 1, -1});
   const auto last = torch::tensor({x.size(1) - 1}, torch::kLong);
-  return add_residuals(x, last, multiply(attention->out, gathered, attention->options.precision()));
+  return add_residuals(x, multiply(attention->out, gathered, attention->options.precision()),
+                       {last});
 }
 
 std::pair<torch::Tensor, torch::Tensor> BlockImpl::forward_with_map(const torch::Tensor& x,
-                                                                    const torch::Tensor& rows) {
-  const auto [attended, map] = attention->forward_with_map(normalise(norm1, x), rows);
-  return {add_residuals(x, rows, attended), map};
+                                                                    const AttendOptions& call) {
+  const auto [attended, map] = attention->forward_with_map(normalise(norm1, x), call);
+  return {add_residuals(x, attended, call), map};
 }
 
 }  // namespace translution

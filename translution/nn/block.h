@@ -37,11 +37,10 @@ class TRANSLUTION_API BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, const BlockStyle& style,
             const at::Generator& generator = {});
-  /// If `rows` is given, only these query rows are computed and returned.
-  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& rows = {},
-                        const at::Generator& generator = {});
+  /// If rows are given, only these query rows are computed and returned.
+  torch::Tensor forward(const torch::Tensor& x, const AttendOptions& call = {});
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
-                                                           const torch::Tensor& rows = {});
+                                                           const AttendOptions& call = {});
   /// Only the last row, for a sequence that grows token by token.
   torch::Tensor forward_last(const torch::Tensor& x, Lookahead& lookahead);
 
@@ -51,8 +50,8 @@ class TRANSLUTION_API BlockImpl : public torch::nn::Module {
   torch::nn::Dropout dropout{nullptr};
 
  private:
-  torch::Tensor add_residuals(const torch::Tensor& x, const torch::Tensor& rows,
-                              const torch::Tensor& attended, const at::Generator& generator = {});
+  torch::Tensor add_residuals(const torch::Tensor& x, const torch::Tensor& attended,
+                              const AttendOptions& call);
 };
 TORCH_MODULE(Block);
 
