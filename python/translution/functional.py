@@ -24,15 +24,14 @@ A table has M rows, one per offset: `count_rows(grid, cls, causal)`.
 
 from __future__ import annotations
 
-from typing import Optional, Sequence, Tuple, Union
+from typing import Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
 
 from . import _library  # noqa: F401  (the ops below come from it)
-from .attention import Rows, row_list
+from .attention import Grid, Rows, row_list
 
-Grid = Union[int, Sequence[int]]
 #: One tensor for queries, keys and values each; None where a role has none.
 Roles = Sequence[Optional[Tensor]]
 

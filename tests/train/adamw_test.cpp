@@ -83,7 +83,7 @@ TEST(AdamW, FloatStepsAreDoubleStepsRounded) {
 TEST(AdamW, StepOfTransposedMemoryIsThatOfContiguousMemory) {
   const auto made = make_parameters(torch::kFloat);
   const auto gradient = torch::randn_like(made[0]).detach();
-  auto straight = made[0].detach().clone(), turned = straight.t().clone().t();
+  auto straight = made[0].detach().clone(), turned = straight.t().contiguous().t();
   auto first = torch::zeros_like(straight), second = torch::zeros_like(straight);
   auto turned_first = torch::zeros_like(turned), turned_second = torch::zeros_like(turned);
   ASSERT_FALSE(turned.is_contiguous());
