@@ -192,7 +192,7 @@ void run_train(const TrainFlags& flags) {
   run.events = show_on(progress, steps_per_epoch(source, run.train));
   if (weights_path(run) != run.from && !run.from.empty())
     progress.message(
-        fmt::format("{} has a checkpoint; {} is not read again", run.directory, run.from));
+        fmt::format("{} has a checkpoint; --from {} is not read", run.directory, run.from));
   const auto result = train_until_signal(run, source);
   progress.finish();
   if (!result.done)

@@ -19,6 +19,7 @@ bool ends_with(const std::string& text, const std::string& ending) {
 std::string group_of(std::string name) {
   static const std::string kBlocks = "backbone.blocks.";
   if (name.rfind(kBlocks, 0) == 0) name.erase(0, name.find('.', kBlocks.size()) + 1);
+  if (name == "attention.bias") return name;  // of relative_bias
   for (const std::string ending : {".weight", ".bias"})
     if (ends_with(name, ending)) name.erase(name.size() - ending.size());
   return name;
