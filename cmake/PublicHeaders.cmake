@@ -61,6 +61,7 @@ set(TRANSLUTION_TENSOR_HEADERS
   translution/models/gpt.h
   translution/models/network.h
   translution/models/vit.h
+  translution/models/warm_start.h
   translution/nn/attention.h
   translution/nn/block.h
   translution/nn/generator.h

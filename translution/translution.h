@@ -6,6 +6,7 @@
 #include "translution/models/cost.h"
 #include "translution/models/generate.h"
 #include "translution/models/network.h"
+#include "translution/models/warm_start.h"
 #include "translution/nn/attention.h"
 #include "translution/nn/block.h"
 #include "translution/nn/regrid.h"

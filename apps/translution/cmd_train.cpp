@@ -8,12 +8,14 @@
 #include "print_line.h"
 #include "progress.h"
 #include "signals.h"
+#include "start_text.h"
 #include "table.h"
 #include "threads.h"
 #include "training.h"
 #include "translution/core/cpu_info.h"
 #include "translution/core/units.h"
 #include "translution/data/settings.h"
+#include "translution/models/authors.h"
 #include "translution/models/cost.h"
 #include "translution/train/config.h"
 #include "translution/train/device.h"
@@ -37,6 +39,10 @@ constexpr const char* kTrainExamples =
     "complete\n"
     "checkpoint. The result is the same, bit for bit, as that of a run without a stop.\n"
     "\n"
+    "--from starts from trained weights. The model is that of PATH unless options or data change\n"
+    "it: another --method, another image size, other classes. The program prints which weights\n"
+    "are taken and which are new. A resumed run does not read PATH again.\n"
+    "\n"
     "A configuration file has the names of the options without dashes, as in\n"
     "`method = \"alpha_translution\"`. Options on the command line override the file.\n"
     "\n"
@@ -44,7 +50,8 @@ constexpr const char* kTrainExamples =
     "  translution train --model vit-a/12 --method alpha_translution --epochs 2 --out runs/alpha\n"
     "  translution train --data mnist:data/mnist --train-on dynamic --model vit-a/12 --out runs/m\n"
     "  translution train --config configs/mnist/03-vit-a-12-translution.toml --out runs/t --resume "
-    "auto";
+    "auto\n"
+    "  translution train --from runs/alpha --train-on dynamic --lr 1e-4 --out runs/tuned";
 
 struct TrainFlags {
   explicit TrainFlags(Command command) : settings(command) {
@@ -52,6 +59,9 @@ struct TrainFlags {
     settings.add(data_settings());
     settings.add(train_settings());
     settings.add("threads", "N", "worker threads (all available cores)", "Run");
+    settings.add("from", "PATH",
+                 "run directory, checkpoint or file of weights to start from (random weights)",
+                 "Run");
     config = command.option("--config", "FILE", "TOML file of settings (none)", "Run");
     out = command.option("--out", "RUN", "run directory, created if missing", "Run");
     resume = command.option(
@@ -80,6 +90,26 @@ std::vector<std::string> sizes_given(const std::map<std::string, std::string>& g
   return names;
 }
 
+// The model of a run that starts from weights: their model with the given settings changed.
+ModelOptions changed_model(const RunOptions& run, const std::map<std::string, std::string>& given) {
+  const auto stored = find_model(weights_path(run));
+  if (const auto name = given.find("model"); name != given.end()) {
+    require(!is_authors_model(name->second), "--model: expected a name such as ",
+            stored.options.name(), " with --from, got the authors' name ", name->second,
+            "; set --method and its options instead");
+    require(ModelOptions::named(name->second).family == stored.options.family,
+            "--model: expected ", stored.options.name(), " as in ", stored.path, ", got ",
+            name->second);
+  }
+  auto texts = given;
+  for (const auto& [name, text] : model_texts(stored.options)) texts.emplace(name, text);
+  auto model = parse_model(texts, "--");
+  // The position embedding stays if the method changes to one that has none by default.
+  if (stored.options.embeds_input() && !model.embeds_input() && given.count("input-embedding") == 0)
+    model.input_embedding = true;
+  return model;
+}
+
 // The options of a run. `given` holds the settings from the config file and the command line; all
 // others have their defaults.
 RunOptions run_options(const TrainFlags& flags, std::map<std::string, std::string> given) {
@@ -95,8 +125,13 @@ RunOptions run_options(const TrainFlags& flags, std::map<std::string, std::strin
   find_device(run.train.device);  // fails now, not after the data is opened
   set_all(data_settings(), given, run.data, "--");
   check_run_directory(run.directory, run.resume);
-  given.emplace("model", kDefaultModel);
-  run.model = parse_model(given, "--");
+  if (const auto from = given.find("from"); from != given.end()) run.from = from->second;
+  if (run.from.empty()) {
+    given.emplace("model", kDefaultModel);
+    run.model = parse_model(given, "--");
+  } else {
+    run.model = changed_model(run, given);
+  }
   run.fixed_sizes = sizes_given(given);
   run.data.report = print_line;
   return run;
@@ -142,7 +177,6 @@ void print_summary(const RunOptions& run, const DataSource& source) {
   if (run.train.precision == Precision::bf16)
     fmt::print("bfloat16 products: {}\n", bf16_products(instruction_sets()));
   if (run.train.device != "cpu") fmt::print("device: {}\n", run.train.device);
-  std::fflush(stdout);
 }
 
 void run_train(const TrainFlags& flags) {
@@ -152,8 +186,13 @@ void run_train(const TrainFlags& flags) {
   use_threads(threads_in(given));
   const auto source = open_run(run);
   print_summary(run, source);
+  if (const auto start = plan_start(run, source)) fmt::print("{}", start_text(*start));
+  std::fflush(stdout);
   Progress progress(total_steps(source, run.train), stderr);
   run.events = show_on(progress, steps_per_epoch(source, run.train));
+  if (weights_path(run) != run.from && !run.from.empty())
+    progress.message(
+        fmt::format("{} has a checkpoint; --from {} is not read", run.directory, run.from));
   const auto result = train_until_signal(run, source);
   progress.finish();
   if (!result.done)

@@ -7,6 +7,7 @@ import gzip
 import json
 import struct
 import subprocess
+import zlib
 from pathlib import Path
 from typing import Callable, Dict
 
@@ -88,6 +89,24 @@ def timm(path: Path, program: Path) -> None:
     _save(path, _numbers(_with_norms(shapes, dim, ("blocks.0.norm1", "blocks.0.norm2", "norm"))))
 
 
+def photos(path: Path, program: Path) -> None:
+    """Folders of two classes, each with two grey PNG files of 16x16 pixels for training and for validation."""
+    for split in ("train", "val"):
+        for level, name in ((64, "dark"), (192, "light")):
+            folder = path / split / name
+            folder.mkdir(parents=True)
+            for i in range(2):
+                (folder / f"{i}.png").write_bytes(_png(16, level + i))
+
+
+def _png(side: int, level: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)  # 8 bits, grey
+    pixels = zlib.compress((b"\0" + bytes([level]) * side) * side)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
 def _authors() -> Dict:
     """The tensors of the authors' model lor_qkv_tiny/56 with 8 relative channels."""
     import translution
@@ -112,6 +131,7 @@ def values(path: Path, program: Path) -> None:
 MAKERS: Dict[str, Callable[[Path, Path], None]] = {
     "data/gpt2": vocabulary,
     "data/mnist": mnist,
+    "data/photos": photos,
     "data/tinyshakespeare/input.txt": text,
     "gpt2/model.safetensors": gpt2,
     "model.pt": authors_pickle,

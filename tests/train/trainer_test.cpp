@@ -5,6 +5,7 @@
 #include "tests/models/tiny_models.h"
 #include "tests/support/temp_dir.h"
 #include "translution/nn/generator.h"
+#include "translution/train/trained.h"
 
 namespace translution::testing {
 namespace {
@@ -110,6 +111,43 @@ TEST(Train, RefusesAnEmptyDirectoryBeforeOpeningTheData) {
   EXPECT_THAT([&] { train(run); },
               ::testing::ThrowsMessage<std::invalid_argument>(
                   "train: expected a directory for the run, got an empty name"));
+}
+
+RunOptions run_of(const std::string& directory, Method method) {
+  RunOptions run;
+  run.model = ModelOptions::named("vit-1x12x2x20x8/14");
+  run.model.position.method = method;
+  run.data.data = "digits:16";
+  run.data.canvas = {};
+  run.data.eval_limit = 4;
+  run.train.batch = 8;
+  run.train.steps = 2;
+  run.directory = directory;
+  return run;
+}
+
+TEST(Train, StartsFromTheWeightsOfAnotherRun) {
+  const TempDir directory;
+  const auto plain = run_of(directory / "plain", Method::self_attention);
+  EXPECT_TRUE(train(plain).done);
+  auto full = run_of(directory / "full", Method::translution);
+  full.from = plain.directory;
+  full.model.input_embedding = true;
+  full.train.lr = 0;
+  EXPECT_TRUE(train(full).done);
+  const auto images = torch::rand({3, 1, 28, 28});
+  const auto before = load_trained(plain.directory).network->forward(images);
+  const auto after = load_trained(full.directory).network->forward(images);
+  EXPECT_LT((before - after).abs().max().item<double>(), 1e-5);
+
+  const auto start = plan_start(full, open_run(full));
+  ASSERT_TRUE(start.has_value());
+  EXPECT_TRUE(start->takes_head);
+  EXPECT_EQ(start->model.classes.size(), 10u);
+  EXPECT_EQ(start->model.step, 2);
+  full.resume = true;
+  EXPECT_FALSE(plan_start(full, open_run(full)).has_value());
+  EXPECT_EQ(weights_path(full), full.directory);
 }
 
 }  // namespace

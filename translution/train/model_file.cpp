@@ -28,7 +28,35 @@ Texts settings_in(const nlohmann::json& state, const std::string& path) {
   return texts;
 }
 
+StoredModel stored_in(const FoundCheckpoint& found) {
+  const auto& state = found.manifest.state;
+  StoredModel model{found.path, read_model(settings_in(state, found.path))};
+  try {
+    model.classes = state.value("classes", model.classes);
+    model.vocabulary = state.value("vocabulary", model.vocabulary);
+  } catch (const nlohmann::json::exception&) {
+    throw std::runtime_error(join(found.path, ": was not written by `translution train`"));
+  }
+  model.step = found.manifest.step;
+  return model;
+}
+
+ModelOptions options_in(const std::string& path, const char* advice) {
+  const auto header = load_safetensors_header(path);
+  const Texts texts(header.metadata.begin(), header.metadata.end());
+  ensure(texts.count("model") == 1, path, ": has no model options in its metadata; ", advice);
+  return read_model(texts, path + ": ");
+}
+
 }  // namespace
+
+StoredModel find_model(const std::string& path) {
+  auto model = std::filesystem::is_regular_file(path)
+                   ? StoredModel{path, options_in(path, kDescribeAdvice)}
+                   : stored_in(find_checkpoint(path));
+  if (model.vocabulary == 0) model.vocabulary = model.options.vocabulary;
+  return model;
+}
 
 TensorConversion weights_held_for(const ModelOptions& options) {
   if (options.precision != Precision::bf16) return {};
@@ -55,10 +83,7 @@ ConvertedModel load_described(const std::string& path, const char* advice, Preci
     options.precision = precision;
     return {options, load_weights(found, weights_held_for(options)).content.model};
   }
-  const auto header = load_safetensors_header(path);
-  const Texts texts(header.metadata.begin(), header.metadata.end());
-  ensure(texts.count("model") == 1, path, ": has no model options in its metadata; ", advice);
-  auto options = read_model(texts, path + ": ");
+  auto options = options_in(path, advice);
   options.precision = precision;
   const auto tensors = load_safetensors(path, weights_held_for(options)).tensors;
   require_finite(tensors, path);

@@ -10,8 +10,10 @@
 
 #include "translution/core/error.h"
 #include "translution/core/random.h"
+#include "translution/data/class_names.h"
 #include "translution/data/settings.h"
 #include "translution/io/atomic_file.h"
+#include "translution/io/checksum.h"
 #include "translution/models/memory_check.h"
 #include "translution/models/settings.h"
 #include "translution/nn/generator.h"
@@ -39,14 +41,48 @@ SettingTexts run_texts(const RunOptions& options) {
   return texts;
 }
 
-void write_config(const RunOptions& options) {
+void write_config(const RunOptions& options, const std::string& from) {
   std::vector<std::string> comments;
   if (!options.comment.empty()) comments.push_back(options.comment);
-  write_file_atomically(
-      options.directory + "/config.toml",
-      format_config(comments, {{"model", model_texts(options.model)},
-                               {"data", texts_of(data_settings(), options.data)},
-                               {"train", texts_of(train_settings(), options.train)}}));
+  std::vector<ConfigSection> sections = {{"model", model_texts(options.model)},
+                                         {"data", texts_of(data_settings(), options.data)},
+                                         {"train", texts_of(train_settings(), options.train)}};
+  if (!from.empty()) sections.push_back({"start", {{"from", from}}});
+  write_file_atomically(options.directory + "/config.toml", format_config(comments, sections));
+}
+
+bool has_checkpoint_to_resume(const RunOptions& options) {
+  return options.resume && !list_steps(options.directory + "/checkpoints").empty();
+}
+
+// Decides whether the head is taken: its classes must be those of the data.
+void plan_head(RunStart& start, const DataSource& data) {
+  const auto& before = start.model.classes;
+  const int64_t classes = start.model.options.classes;
+  const auto now = static_cast<int64_t>(data.classes.size());
+  const auto difference = before.empty() ? "" : class_difference(before, data.classes);
+  start.takes_head = classes == now && difference.empty();
+  if (classes != now)
+    start.head = join("the data has ", now, now == 1 ? " class" : " classes", ", ",
+                      start.model.path, " has ", classes);
+  else if (!difference.empty())
+    start.head = join("the classes are not those of ", start.model.path, ": ", difference);
+  else if (before.empty())
+    start.head = join(start.model.path, " has no class names; its ", classes,
+                      " classes must be those of the data, in the same order");
+}
+
+// Sets the weights of the network if the run starts from others. These are freed on return, before
+// the optimizer is made.
+Origin start_network(Network& network, const RunOptions& options, const DataSource& data) {
+  const auto start = plan_start(options, data);
+  if (!start) return {options.from, {}};
+  const auto& path = start->model.path;
+  const auto stored = load_described(path);
+  start_from(network, stored.options, stored.tensors, path, start->takes_head);
+  return {options.from, std::filesystem::is_directory(path)
+                            ? find_checkpoint(path).manifest.model.checksum
+                            : checksum_of_file(path)};
 }
 
 // The machine's rate of matrix products, measured again after a minute: on shared machines the rate
@@ -118,7 +154,10 @@ DataSource open_run(RunOptions& options) {
   options.data.length = model.length;
   options.data.image_size = static_cast<int>(model.image_size.front());
   auto data = open_data(options.data);
-  fit_to_data(model, data, options.data.data, options.fixed_sizes);
+  auto fixed_sizes = options.fixed_sizes;
+  if (!options.from.empty()) fixed_sizes.emplace_back("vocabulary");  // that of the weights
+  fit_to_data(model, data, options.data.data, fixed_sizes);
+  plan_start(options, data);  // throws if the weights do not fit
   const int64_t batch = std::min(options.train.batch, data.train->size());
   const int64_t parts = options.train.accumulate;
   if (find_device(options.train.device).is_cpu())
@@ -127,16 +166,36 @@ DataSource open_run(RunOptions& options) {
   return data;
 }
 
+std::string weights_path(const RunOptions& options) {
+  return has_checkpoint_to_resume(options) ? options.directory : options.from;
+}
+
+std::optional<RunStart> plan_start(const RunOptions& options, const DataSource& data) {
+  if (options.from.empty() || has_checkpoint_to_resume(options)) return {};
+  RunStart start{find_model(options.from), {}};
+  const bool is_text = options.model.family == Family::gpt;
+  require(!is_text || data.vocabulary == start.model.vocabulary, options.data.data,
+          ": expected a vocabulary of ", start.model.vocabulary, " as in ", options.from, ", got ",
+          data.vocabulary, "; choose other data or other weights");
+  if (!is_text) plan_head(start, data);
+  start.weights =
+      plan_warm_start(start.model.options, options.model, options.from, start.takes_head);
+  return start;
+}
+
 TrainResult train(const RunOptions& options, const DataSource& data,
                   const std::atomic<bool>& stop) {
   check_run_directory(options.directory, options.resume);
   Network network(options.model, seeded_generator(Random({options.train.seed}).bits()));
+  const auto origin = start_network(network, options, data);
   CurrentRate rate(options.model.precision);
-  Trainer trainer(network, data,
-                  {options.train, options.directory, run_texts(options),
-                   texts_before(data_settings()), [&] { return rate.gflops(); }, options.events});
+  Trainer trainer(
+      network, data,
+      {options.train, options.directory, run_texts(options), texts_before(data_settings()),
+       [&] { return rate.gflops(); }, options.events, origin});
   if (options.resume) trainer.resume();
-  write_config(options);  // after resume(), which throws if the options do not fit the run
+  // After resume(), which throws if the options do not fit the run.
+  write_config(options, trainer.origin().path);
   if (options.events.started) options.events.started(trainer.step());
   const bool done = trainer.run(stop);
   return {done, trainer.step()};

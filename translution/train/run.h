@@ -2,13 +2,16 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "translution/core/export.h"
 #include "translution/data/sources.h"
 #include "translution/models/options.h"
+#include "translution/models/warm_start.h"
 #include "translution/train/metrics.h"
+#include "translution/train/model_file.h"
 #include "translution/train/options.h"
 
 namespace translution {
@@ -30,6 +33,9 @@ struct RunOptions {
   TrainOptions train;
   std::string directory;  ///< of the run: config.toml, metrics.jsonl, checkpoints/
   bool resume = false;    ///< continue from the newest undamaged checkpoint, if there is one
+  /// Weights to start from: a run, a checkpoint, or a file with a model's options. Empty: random.
+  /// Not read if a checkpoint is resumed. `model` may differ as plan_warm_start allows.
+  std::string from = {};
 
   /// Model sizes that the data must match: "image-size", "channels", "classes", "vocabulary".
   std::vector<std::string> fixed_sizes = {};
@@ -60,6 +66,22 @@ TRANSLUTION_API RunState run_state(const std::string& directory);
 /// Opens the data of the run and completes `options.model` and `options.data` from it. Throws if
 /// the data does not fit the model, or if a step needs more memory than is available.
 TRANSLUTION_API DataSource open_run(RunOptions& options);
+
+/// The path of the weights that the run starts with: that of the run itself if it has a checkpoint
+/// to resume, else `options.from`. Empty: random weights.
+TRANSLUTION_API std::string weights_path(const RunOptions& options);
+
+/// How a run starts from the weights at `from`.
+struct RunStart {
+  StoredModel model;  ///< at `from`
+  WarmStart weights;
+  bool takes_head = true;
+  std::string head = {};  ///< why the head starts anew, or what is unknown about its classes
+};
+/// Empty if the run starts with random weights or resumes a checkpoint. `options` must have been
+/// completed by open_run. Throws if the weights do not fit.
+TRANSLUTION_API std::optional<RunStart> plan_start(const RunOptions& options,
+                                                   const DataSource& data);
 
 /// Trains until the end of the run, or until `stop` is set; then saves a checkpoint. `options` must
 /// have been completed by open_run; `data` is its result or the caller's own.

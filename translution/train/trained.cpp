@@ -54,8 +54,7 @@ void check_data_of(const Trained& trained, const DataSource& source, const std::
 
 // A file of weights stores its model's options, but neither data settings nor class names.
 Trained load_converted(const std::string& path, Precision precision) {
-  const auto model =
-      load_described(path, "`translution convert` writes a file with them", precision);
+  const auto model = load_described(path, kDescribeAdvice, precision);
   const auto texts = model_texts(model.options);
   Trained trained{path, 0, {texts.begin(), texts.end()}, {}, nullptr};
   for (int64_t c = 0; model.options.family == Family::vit && c < model.options.classes; ++c)

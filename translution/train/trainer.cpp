@@ -95,11 +95,14 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
       optimizer_(tensors_of(parameters_), adamw_options(options_)),
       store_(setup_.directory + "/checkpoints", options_.keep),
       per_epoch_(steps_per_epoch(data, options_)),
-      total_(total_steps(data, options_)) {
+      total_(total_steps(data, options_)),
+      origin_(setup_.origin) {
   options_.check();
   for (const auto& [name, text] :
        setup_.config)  // check early: the first checkpoint may be hours away
     require(is_utf8(text), name, ": expected text in UTF-8, got '", escape_bytes(text), "'");
+  require(is_utf8(origin_.path), "from: expected a path in UTF-8, got '",
+          escape_bytes(origin_.path), "'");
 }
 
 void Trainer::resume() {
@@ -114,7 +117,17 @@ void Trainer::resume() {
   report_changes(*newest.checkpoint);
 }
 
+void Trainer::restore_origin(const Checkpoint& checkpoint) {
+  const auto& state = checkpoint.content.state;
+  const auto from = state.value("from", nlohmann::json::object());
+  const std::string path = from.value("path", "");
+  require(origin_.path.empty() || origin_.path == path, "resume: from is '", origin_.path,
+          "' now and '", path, "' in ", checkpoint.path, "; leave it out, or use another --out");
+  origin_ = {path, from.value("checksum", "")};
+}
+
 void Trainer::restore(const Checkpoint& checkpoint) {
+  restore_origin(checkpoint);
   const auto& state = checkpoint.content.state;
   const auto difference = class_difference(state.value("classes", data_.classes), data_.classes);
   require(difference.empty(), "resume: the classes are not those of ", checkpoint.path, ": ",
@@ -188,6 +201,8 @@ CheckpointContent Trainer::content() const {
                    {"loss_sum", state_.loss_sum},
                    {"loss_count", state_.loss_count},
                    {"owes_evaluation", state_.evaluation_pending}};
+  if (!origin_.path.empty())
+    content.state["from"] = {{"path", origin_.path}, {"checksum", origin_.checksum}};
   return content;
 }
 

@@ -17,6 +17,12 @@
 
 namespace translution {
 
+/// The weights that a run started from.
+struct Origin {
+  std::string path;      ///< as the user wrote it; empty: random weights
+  std::string checksum;  ///< XXH3-128 of the file
+};
+
 /// Trains a network on a data source, on the device of the options, in a run directory that holds
 /// the log and the checkpoints. Everything random is drawn from the seed and the step, so that a
 /// run that was killed and resumed ends with the same bits as an uninterrupted one, for any number
@@ -33,6 +39,7 @@ class Trainer {
     /// once per log line.
     std::function<double()> product_gflops = {};
     TrainEvents events = {};
+    Origin origin = {};  ///< of the weights, if they are not random
   };
   Trainer(Network& network, const DataSource& data, Setup setup);
 
@@ -45,6 +52,8 @@ class Trainer {
   bool run(const std::atomic<bool>& stop);
 
   int64_t step() const { return state_.step; }
+  /// Of the weights; after resume(), that of the checkpoint.
+  const Origin& origin() const { return origin_; }
 
  private:
   // Trainer state in a checkpoint, apart from tensors.
@@ -66,6 +75,7 @@ class Trainer {
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);
+  void restore_origin(const Checkpoint& checkpoint);
   void report_changes(const Checkpoint& checkpoint) const;
   void log_metrics(const Metrics& metrics);
   bool is_due(int64_t every) const;
@@ -81,6 +91,7 @@ class Trainer {
   std::unique_ptr<MetricsLog> log_;
   const int64_t per_epoch_, total_;  // steps
   State state_;
+  Origin origin_;
   int64_t saved_ = -1;  // step of the newest checkpoint; -1: none
   Metrics latest_;
   // Since the last log line, or since the run was resumed.
