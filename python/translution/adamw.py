@@ -57,7 +57,7 @@ class AdamW(torch.optim.Optimizer):
         groups = [(group, [p for p in group["params"] if p.grad is not None])
                   for group in self.param_groups]
         self.norm = torch.ops.translution.gradient_norm(
-            [p.grad for _, parameters in groups for p in parameters])
+            [p.grad for _, parameters in groups for p in parameters]).item()
         if not math.isfinite(self.norm):
             return loss
         scale = self.clip / self.norm if 0 < self.clip < self.norm else 1.0
