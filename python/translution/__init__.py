@@ -9,7 +9,9 @@ The modules have the same names, options and parameters as in the C++ library an
 ``translution.reference``, in plain PyTorch. See docs/python.md.
 """
 
-from . import functional, safetensors
+import torch
+
+from . import _transforms, functional, safetensors
 from ._library import BUILT, PATH, LibraryError
 from ._model import ModelCost
 from ._runtime import runtime
@@ -31,6 +33,9 @@ __version__ = "0.1.0"
 #: The loaded library file, and the LibTorch version that it was built for; empty without a library.
 library_path = str(PATH or "")
 library_torch = BUILT.torch if BUILT else ""
+
+if BUILT and hasattr(torch.library, "register_vmap"):  # from PyTorch 2.5 on
+    _transforms.register()
 
 if not BUILT:
     Attention, Translution = ReferenceAttention, ReferenceTranslution  # type: ignore[misc,assignment]

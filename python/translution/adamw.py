@@ -107,7 +107,7 @@ class AdamW(torch.optim.AdamW):
         """The factor of the gradients; None for a step that is skipped."""
         if not self.clip and not self.skip_nonfinite:
             return 1.0
-        self.norm = torch.ops.translution.gradient_norm(gradients) if gradients else 0.0
+        self.norm = torch.ops.translution.gradient_norm(gradients).item() if gradients else 0.0
         if self.skip_nonfinite and not math.isfinite(self.norm):
             if self.skipped == 0:
                 warnings.warn(f"AdamW: the norm of the gradients is {self.norm}; such steps change "

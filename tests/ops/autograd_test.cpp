@@ -88,18 +88,60 @@ TEST(Autograd, RefusesASecondDerivativeWithAReason) {
     SCOPED_TRACE(c.config().str());
     const auto inputs = c.inputs_with_grad();
     const auto loss = c.run(inputs).square().sum();
-    // The op whose gradient is computed first throws.
-    const char* const op = entry.value == Method::convolution         ? "convolution"
-                           : entry.value == Method::alpha_translution ? "project"
-                                                                      : "attention";
+    const auto& x = inputs.at("x");
+    const auto dx = torch::autograd::grad({loss}, {x}, {}, c10::nullopt, /*create_graph=*/true)[0];
+    // The op whose gradient was computed last throws.
+    const char* const op = entry.value == Method::convolution   ? "convolution"
+                           : entry.value == Method::translution ? "attention"
+                                                                : "project";
     try {
-      torch::autograd::grad({loss}, {inputs.at("x")}, {}, c10::nullopt, /*create_graph=*/true);
+      torch::autograd::grad({dx.square().sum()}, {x});
       ADD_FAILURE() << "no error";
     } catch (const c10::Error& error) {
       EXPECT_THAT(error.what_without_backtrace(),
                   ::testing::StartsWith(std::string(op) + ": second derivatives are not available; "
-                                                          "call backward without create_graph"));
+                                                          "use plain PyTorch instead"));
     }
+  }
+}
+
+// The message of the error that `work` throws.
+template <typename Work>
+std::string message_of(const Work& work) {
+  try {
+    work();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no error";
+}
+
+TEST(Autograd, ARetainedGraphGivesTheSameGradientsUntilItIsFreed) {
+  for (const auto& entry : kMethods) {
+    const Case c(small(entry.value));
+    SCOPED_TRACE(c.config().str());
+    const auto inputs = c.inputs_with_grad();
+    const auto& x = inputs.at("x");
+    const auto loss = c.run(inputs).square().sum();
+    const auto first = torch::autograd::grad({loss}, {x}, {}, /*retain_graph=*/true)[0];
+    const auto second = torch::autograd::grad({loss}, {x})[0];
+    EXPECT_EQ(error(first, second), 0);
+    EXPECT_THAT(message_of([&] { torch::autograd::grad({loss}, {x}); }),
+                ::testing::HasSubstr("backward through the graph a second time"));
+  }
+}
+
+TEST(Autograd, AnInputThatWasChangedInPlaceIsRefused) {
+  for (const auto& entry : kMethods) {
+    const Case c(small(entry.value));
+    SCOPED_TRACE(c.config().str());
+    auto inputs = c.inputs_with_grad();
+    const auto leaf = inputs.at("x");
+    inputs["x"] = leaf * 1;
+    const auto loss = c.run(inputs).sum();
+    inputs["x"].mul_(2);
+    EXPECT_THAT(message_of([&] { torch::autograd::grad({loss}, {leaf}); }),
+                ::testing::HasSubstr("modified by an inplace operation"));
   }
 }
 

@@ -324,5 +324,8 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       "int dim=0) -> (Tensor, Tensor)",
       layer_op);
 }
+TORCH_LIBRARY_IMPL(translution, FuncTorchBatched, m) {  // vmap of a layer is vmap of its parts
+  m.impl("attention_layer", layer_op);
+}
 
 }  // namespace translution

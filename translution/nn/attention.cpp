@@ -10,6 +10,7 @@
 #include "translution/core/error.h"
 #include "translution/nn/linear.h"
 #include "translution/ops/compat.h"
+#include "translution/ops/constant.h"
 #include "translution/ops/convolution.h"
 #include "translution/ops/large.h"
 #include "translution/ops/rotary.h"
@@ -136,12 +137,11 @@ MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const Atten
   MethodResult result{convolution(x, kernel, call.pairs, call.precision, call.mask), {}};
   if (!call.map) return result;
   auto name = call.pairs;
-  name.tokens = x.size(1);
+  name.tokens = x.sym_size(1).guard_int(__FILE__, __LINE__);
   const auto pairs = find_pairs(name);
-  const auto open =
-      at::tensor(std::vector<int64_t>(pairs->open().begin(), pairs->open().end())).to(x.options());
+  const auto open = constant_tensor({pairs->open().begin(), pairs->open().end()}).to(x.options());
   result.map = open.view({pairs->queries(), pairs->tokens()})
-                   .expand({x.size(0), call.heads, pairs->queries(), pairs->tokens()});
+                   .expand_symint({x.sym_size(0), call.heads, pairs->queries(), pairs->tokens()});
   if (call.mask.defined()) result.map = result.map * call.mask.unsqueeze(1).unsqueeze(1);
   return result;
 }

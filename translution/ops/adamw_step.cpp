@@ -15,7 +15,7 @@
 namespace translution {
 namespace {
 
-using NormOp = double(at::TensorList gradients);
+using NormOp = at::Tensor(at::TensorList gradients);
 using StepOp = void(at::TensorList parameters, at::TensorList gradients, at::TensorList first,
                     at::TensorList second, int64_t steps, double lr, double beta1, double beta2,
                     double epsilon, double weight_decay, double scale, bool decay_vectors);
@@ -57,10 +57,14 @@ double sum_squares_cpu(const at::Tensor& given) {
 }
 
 template <double (*sum_squares)(const at::Tensor&)>
-double norm_op(at::TensorList gradients) {
+at::Tensor norm_op(at::TensorList gradients) {
   double total = 0;
   for (const auto& gradient : gradients) total += sum_squares(gradient);
-  return std::sqrt(total);
+  return at::scalar_tensor(std::sqrt(total), at::kDouble);
+}
+
+at::Tensor norm_meta(at::TensorList gradients) {
+  return at::empty({}, gradients[0].options().dtype(at::kDouble));
 }
 
 bool decays(const AdamWOptions& o, const at::Tensor& parameter) {
@@ -150,11 +154,11 @@ void update_cpu(const AdamWOptions& options, int64_t steps, double scale,
 }
 
 void check_alike(const char* what, const at::Tensor& tensor, const at::Tensor& parameter) {
-  TORCH_CHECK(tensor.sizes() == parameter.sizes() &&
+  TORCH_CHECK(tensor.sym_sizes() == parameter.sym_sizes() &&
                   tensor.scalar_type() == parameter.scalar_type() &&
                   tensor.device() == parameter.device(),
               "AdamW: expected a ", what, " like its parameter, ", parameter.scalar_type(), " ",
-              parameter.sizes(), ", got ", tensor.scalar_type(), " ", tensor.sizes());
+              parameter.sym_sizes(), ", got ", tensor.scalar_type(), " ", tensor.sym_sizes());
 }
 
 template <Update update>
@@ -180,7 +184,7 @@ void step_op(at::TensorList parameters, at::TensorList gradients, at::TensorList
 
 double gradient_norm(at::TensorList gradients) {
   static const Op<NormOp> op("translution::gradient_norm");
-  return gradients.empty() ? 0 : op(gradients);  // the dispatcher needs a tensor
+  return gradients.empty() ? 0 : op(gradients).item<double>();  // the dispatcher needs a tensor
 }
 
 void adamw_step(const AdamWOptions& o, int64_t steps, double scale, at::TensorList parameters,
@@ -192,7 +196,7 @@ void adamw_step(const AdamWOptions& o, int64_t steps, double scale, at::TensorLi
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
-  m.def("gradient_norm(Tensor[] gradients) -> float");
+  m.def("gradient_norm(Tensor[] gradients) -> Tensor");
   m.def(
       "adamw_(Tensor(a!)[] parameters, Tensor[] gradients, Tensor(b!)[] first, "
       "Tensor(c!)[] second, int steps, float lr, float beta1, float beta2, float epsilon, "
@@ -202,6 +206,7 @@ TORCH_LIBRARY_IMPL(translution, CompositeExplicitAutograd, m) {
   m.impl("gradient_norm", norm_op<sum_squares_portable>);
   m.impl("adamw_", step_op<update_portable>);
 }
+TORCH_LIBRARY_IMPL(translution, Meta, m) { m.impl("gradient_norm", norm_meta); }
 TORCH_LIBRARY_IMPL(translution, CPU, m) {
   m.impl("gradient_norm", norm_op<sum_squares_cpu>);
   m.impl("adamw_", step_op<update_cpu>);

@@ -44,6 +44,8 @@ struct TRANSLUTION_API AttentionCall {
   /// Rotary angles [N,D/2]. The methods of ops/methods.h rotate shared queries and keys by them.
   at::Tensor angles = {};
   bool map = false;  ///< the methods also return the attention map
+  /// How pairwise scores are stored: [Nq,N,H,B] instead of [Nq,N,B,H]. Set by `attention`.
+  bool batch_last = false;
   /// Bytes of encoded queries and keys that forward may save for backward. If they do not fit,
   /// backward encodes again. The result is the same.
   int64_t workspace = runtime().workspace();

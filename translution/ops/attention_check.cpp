@@ -205,14 +205,22 @@ int64_t relative_width(const AttentionTerms& terms) {
   int64_t width = 1;
   for (const auto& tensor :
        {terms.rel_q, terms.rel_k, terms.rel_v, terms.table_q, terms.table_k, terms.table_v})
-    if (tensor.defined())
+    if (tensor.defined() && tensor.dim() > 0)
       width = std::max(width, tensor.sym_size(-1).guard_int(__FILE__, __LINE__));
   return width;
 }
 
-bool is_batch_last(const AttentionTerms& terms, const c10::SymInt& batch) {
-  return is_pairwise(terms) && relative_width(terms) < kernels::small_gemm_limit() &&
-         batch >= kMinLastBatch;
+bool prefers_batch_last(const AttentionTerms& terms) {
+  const auto& features = terms.rel_q.defined() ? terms.rel_q : terms.rel_v;
+  if (!is_pairwise(terms) || features.dim() == 0) return false;
+  const auto batch = features.sym_size(0);
+  return relative_width(terms) < kernels::small_gemm_limit() &&
+         (batch.is_symbolic() || batch >= kMinLastBatch);
+}
+
+bool is_batch_last(const AttentionTerms& terms, const AttentionCall& call) {
+  return call.batch_last && is_pairwise(terms) &&
+         relative_width(terms) < kernels::small_gemm_limit();
 }
 
 c10::SymInt kept_numbers(const AttentionTerms& terms, const AttentionCall& call,
@@ -230,11 +238,11 @@ c10::SymInt kept_numbers(const AttentionTerms& terms, const AttentionCall& call,
   return numbers <= call.workspace / bytes ? numbers : c10::SymInt(0);
 }
 
-at::Tensor empty_map(const AttentionTerms& terms, const AttentionSizes& size,
-                     const at::TensorOptions& options) {
+at::Tensor empty_map(const AttentionTerms& terms, const AttentionCall& call,
+                     const AttentionSizes& size, const at::TensorOptions& options) {
   const auto& [B, H, Nq, N] = std::tie(size.batch, size.heads, size.queries, size.tokens);
   if (!is_pairwise(terms)) return at::empty_symint({B, H, Nq, N}, options);
-  return is_batch_last(terms, size.batch)
+  return is_batch_last(terms, call)
              ? at::empty_symint({Nq, N, H, B}, options).permute({3, 2, 0, 1})
              : at::empty_symint({Nq, N, B, H}, options).permute({2, 3, 0, 1});
 }

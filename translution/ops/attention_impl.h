@@ -94,9 +94,14 @@ inline bool is_pairwise(const AttentionTerms& terms) {
 /// The largest number of channels of any relative feature row or table.
 int64_t relative_width(const AttentionTerms& terms);
 
-/// Returns whether lanes are [Nq,N,H,B] instead of [Nq,N,B,H]: if relative rows are too narrow to
-/// fill vectors with channels, and the batch is large enough to fill them with samples.
-bool is_batch_last(const AttentionTerms& terms, const c10::SymInt& batch);
+/// Returns whether lanes should be [Nq,N,H,B] instead of [Nq,N,B,H]: if relative rows are too
+/// narrow to fill vectors with channels, and the batch is large enough to fill them with samples. A
+/// symbolic batch counts as large: a graph has one layout for all batch sizes. The terms may be
+/// unchecked.
+bool prefers_batch_last(const AttentionTerms& terms);
+
+/// Returns whether lanes are [Nq,N,H,B] in this call.
+bool is_batch_last(const AttentionTerms& terms, const AttentionCall& call);
 
 /// The number of elements of encoded queries and keys that forward saves, a function of the sizes
 /// alone. 0 if they do not fit into the workspace, or if encoding again is faster.
@@ -104,8 +109,8 @@ c10::SymInt kept_numbers(const AttentionTerms& terms, const AttentionCall& call,
                          const AttentionSizes& size);
 
 /// An uninitialised map [B,H,Nq,N] with the strides of the op's result.
-at::Tensor empty_map(const AttentionTerms& terms, const AttentionSizes& size,
-                     const at::TensorOptions& options);
+at::Tensor empty_map(const AttentionTerms& terms, const AttentionCall& call,
+                     const AttentionSizes& size, const at::TensorOptions& options);
 
 /// The pairs of a checked call.
 std::shared_ptr<const Pairs> pairs_of(const AttentionCall& call, int64_t tokens);

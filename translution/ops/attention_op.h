@@ -20,22 +20,23 @@ using AttentionForward = AttentionOutputs(const OptionalTensorList& terms, const
                                           at::IntArrayRef grid, at::IntArrayRef rows, int64_t heads,
                                           double scale, const OptionalTensor& keep,
                                           const OptionalTensor& mask, const std::string& precision,
-                                          const std::string& group, int64_t workspace);
+                                          const std::string& group, bool batch_last,
+                                          int64_t workspace);
 constexpr const char* kAttentionForward =
     "attention(Tensor?[] terms, str pairs, int[] grid, int[] rows, int heads, float scale, "
     "Tensor? keep=None, Tensor? mask=None, str precision='float32', str group='', "
-    "int workspace=0) -> (Tensor, Tensor, Tensor, Tensor)";
+    "bool batch_last=False, int workspace=0) -> (Tensor, Tensor, Tensor, Tensor)";
 
 using AttentionBackward = std::vector<at::Tensor>(
     const OptionalTensor& d_out, const OptionalTensor& d_relative_out, const at::Tensor& attention,
     const at::Tensor& kept, int64_t needs, const OptionalTensorList& terms,
     const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t heads,
     double scale, const OptionalTensor& keep, const OptionalTensor& mask,
-    const std::string& precision, const std::string& group);
+    const std::string& precision, const std::string& group, bool batch_last);
 constexpr const char* kAttentionBackward =
     "attention_backward(Tensor? d_out, Tensor? d_relative_out, Tensor attention, Tensor kept, "
     "int needs, Tensor?[] terms, str pairs, int[] grid, int[] rows, int heads, float scale, "
-    "Tensor? keep, Tensor? mask, str precision, str group) -> Tensor[]";
+    "Tensor? keep, Tensor? mask, str precision, str group, bool batch_last=False) -> Tensor[]";
 
 inline AttentionTerms to_terms(const OptionalTensorList& list) {
   TORCH_CHECK(list.size() == kTermCount, "attention: expected a list of ", kTermCount,
@@ -48,7 +49,7 @@ inline AttentionTerms to_terms(const OptionalTensorList& list) {
 inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows,
                              int64_t heads, double scale, const OptionalTensor& keep,
                              const OptionalTensor& mask, const std::string& precision,
-                             const std::string& group, int64_t workspace = 0) {
+                             const std::string& group, bool batch_last, int64_t workspace = 0) {
   TORCH_CHECK(group.empty(), "attention: expected no process group, got ",
               detail::in_quotes(group));
   AttentionCall call;
@@ -57,6 +58,7 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
   call.scale = scale;
   call.keep = value_or_undefined(keep);
   call.mask = value_or_undefined(mask);
+  call.batch_last = batch_last;
   call.workspace = workspace;
   call.precision = parse_name("precision", kPrecisions, precision);
   return call;

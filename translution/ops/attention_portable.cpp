@@ -173,7 +173,7 @@ AttentionResult forward(const AttentionTerms& terms, const AttentionCall& call,
   const auto attention = context.masked_softmax(all_scores(context));
   const auto weights = apply_keep(call, apply_gate(context, attention));
   AttentionResult result;
-  result.attention = empty_map(terms, size, context.options).copy_(attention);
+  result.attention = empty_map(terms, call, size, context.options).copy_(attention);
   result.out = terms.v.defined()
                    ? join_heads(at::matmul(context.operand(weights), context.heads_of(terms.v)))
                    : at::empty({0}, context.options);

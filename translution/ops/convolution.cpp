@@ -1,7 +1,6 @@
 #include "translution/ops/convolution.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
 
@@ -20,8 +19,7 @@ using namespace detail;
 
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+using Tensors = std::vector<at::Tensor>;
 using ConvolutionForward = at::Tensor(const at::Tensor& x, const at::Tensor& weight,
                                       const std::string& pairs, at::IntArrayRef grid,
                                       at::IntArrayRef rows, const std::string& precision,
@@ -112,6 +110,9 @@ at::Tensor convolve_meta(const at::Tensor& x, const at::Tensor& weight, const st
   return at::empty_symint({x.sym_size(0), queries, weight.sym_size(2)}, x.options());
 }
 
+// Stands for a gradient that is not needed.
+at::Tensor nothing(const at::Tensor& x) { return at::empty({0}, x.options()); }
+
 std::tuple<at::Tensor, at::Tensor> convolve_backward(const at::Tensor& d_out, const at::Tensor& x,
                                                      const at::Tensor& weight,
                                                      const std::string& pairs, at::IntArrayRef grid,
@@ -131,9 +132,8 @@ std::tuple<at::Tensor, at::Tensor> convolve_backward(const at::Tensor& d_out, co
     }
     problem.side.add_gradient(group.slot, group.keys, dv);
   }
-  const auto nothing = at::empty({0}, x.options());
-  return {needs & kNeedsX ? problem.side.dx().contiguous().to(x.scalar_type()) : nothing,
-          needs & kNeedsWeight ? problem.side.dtable() : nothing};
+  return {needs & kNeedsX ? problem.side.dx().contiguous().to(x.scalar_type()) : nothing(x),
+          needs & kNeedsWeight ? problem.side.dtable() : nothing(x)};
 }
 
 std::tuple<at::Tensor, at::Tensor> convolve_backward_meta(const at::Tensor&, const at::Tensor& x,
@@ -141,48 +141,29 @@ std::tuple<at::Tensor, at::Tensor> convolve_backward_meta(const at::Tensor&, con
                                                           const std::string&, at::IntArrayRef,
                                                           at::IntArrayRef, int64_t needs,
                                                           const std::string&) {
-  const auto nothing = at::empty({0}, x.options());
-  return {needs & kNeedsX ? empty_of(x) : nothing,
-          needs & kNeedsWeight ? empty_of(weight) : nothing};
+  return {needs & kNeedsX ? empty_of(x) : nothing(x),
+          needs & kNeedsWeight ? empty_of(weight) : nothing(x)};
 }
-
-class ConvolutionFunction : public torch::autograd::Function<ConvolutionFunction> {
- public:
-  static constexpr bool is_traceable = true;
-
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
-                            const PairsName& pairs, Precision precision) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    ctx->save_for_backward({x, weight});
-    ctx->saved_data["pairs"] = pairs.text;
-    ctx->saved_data["grid"] = pairs.grid;
-    ctx->saved_data["rows"] = pairs.rows;
-    ctx->saved_data["precision"] = std::string(name_of(kPrecisions, precision));
-    return convolution(x, weight, pairs, precision);
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
-    static const Op<ConvolutionBackward> op("translution::convolution_backward");
-    const auto saved = ctx->get_saved_variables();
-    const int64_t needs =
-        (ctx->needs_input_grad(0) ? kNeedsX : 0) | (ctx->needs_input_grad(1) ? kNeedsWeight : 0);
-    const auto [dx, dweight] =
-        op(d_outputs[0], saved[0], saved[1], ctx->saved_data["pairs"].toStringRef(),
-           ctx->saved_data["grid"].toIntVector(), ctx->saved_data["rows"].toIntVector(), needs,
-           ctx->saved_data["precision"].toStringRef());
-    return {needs & kNeedsX ? dx : at::Tensor(), needs & kNeedsWeight ? dweight : at::Tensor(),
-            at::Tensor(), at::Tensor()};
-  }
-};
 
 at::Tensor convolve_autograd(const at::Tensor& x, const at::Tensor& weight,
                              const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows,
                              const std::string& precision, const OptionalTensor& mask) {
   if (mask.has_value()) check_convolution(x, weight, pairs, rows, precision, mask);
   // Autograd records that padding is cleared, so the backward op needs no mask.
-  return ConvolutionFunction::apply(clear_padding(x, value_or_undefined(mask)), weight,
-                                    PairsName{pairs, grid.vec(), rows.vec()},
-                                    parse_name("precision", kPrecisions, precision));
+  const auto features = clear_padding(x, value_or_undefined(mask));
+  const PairsName name{pairs, grid.vec(), rows.vec()};
+  const Differentiable call(kConvolution, {features, weight});
+  const auto out = call.below([&] {
+    return convolution(features, weight, name, parse_name("precision", kPrecisions, precision));
+  });
+  call.finish({out}, {features, weight}, [name, precision](const BackwardCall& b) -> Tensors {
+    static const Op<ConvolutionBackward> op("translution::convolution_backward");
+    const int64_t needs = (b.needs[0] ? kNeedsX : 0) | (b.needs[1] ? kNeedsWeight : 0);
+    const auto [dx, dweight] =
+        op(b.d[0], b.saved[0], b.saved[1], name.text, name.grid, name.rows, needs, precision);
+    return {b.needs[0] ? dx : at::Tensor(), b.needs[1] ? dweight : at::Tensor()};
+  });
+  return out;
 }
 
 }  // namespace

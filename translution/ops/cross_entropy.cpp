@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <numeric>
@@ -17,8 +16,7 @@
 namespace translution {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+using Tensors = std::vector<at::Tensor>;
 // Returns the loss and, for backward, log(sum(exp(x))) of each row.
 using LossForward = std::tuple<at::Tensor, at::Tensor>(const at::Tensor& logits,
                                                        const at::Tensor& target, double smoothing);
@@ -164,32 +162,16 @@ std::tuple<at::Tensor, at::Tensor> call_loss(const at::Tensor& logits, const at:
   return op(logits, target, smoothing);
 }
 
-class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
- public:
-  static constexpr bool is_traceable = true;
-
-  static variable_list forward(AutogradContext* ctx, const at::Tensor& logits,
-                               const at::Tensor& target, double smoothing) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    const auto [loss, log_sums] = call_loss(logits, target, smoothing);
-    ctx->save_for_backward({logits, target, log_sums});
-    ctx->saved_data["smoothing"] = smoothing;
-    ctx->mark_non_differentiable({log_sums});
-    return {loss, log_sums};
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
-    static const Op<LossBackward> op("translution::cross_entropy_backward");
-    const auto saved = ctx->get_saved_variables();
-    return {op(d[0], saved[0], saved[1], saved[2], ctx->saved_data["smoothing"].toDouble()),
-            at::Tensor(), at::Tensor()};
-  }
-};
-
 std::tuple<at::Tensor, at::Tensor> loss_autograd(const at::Tensor& logits, const at::Tensor& target,
                                                  double smoothing) {
-  const auto outputs = CrossEntropyFunction::apply(logits, target, smoothing);
-  return {outputs[0], outputs[1]};
+  const Differentiable call(kCrossEntropy, {logits});
+  const auto result = call.below([&] { return call_loss(logits, target, smoothing); });
+  const auto& [loss, log_sums] = result;
+  call.finish({loss}, {logits, target, log_sums}, [smoothing](const BackwardCall& b) -> Tensors {
+    static const Op<LossBackward> op("translution::cross_entropy_backward");
+    return {op(b.d[0], b.saved[0], b.saved[1], b.saved[2], smoothing)};
+  });
+  return result;
 }
 
 // Sums each row first: LibTorch splits a sum over all numbers by the number of threads.

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
@@ -14,8 +13,9 @@
 namespace translution {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+using Tensors = std::vector<at::Tensor>;
+using SumFirst = at::Tensor(const at::Tensor& x);
+using AddShared = at::Tensor(const at::Tensor& x, const at::Tensor& shared);
 
 constexpr int64_t kSumColumns = 4096;  // columns that one thread sums at a time
 
@@ -47,7 +47,7 @@ at::Tensor sum_in_shards(const at::Tensor& x, int64_t width) {
   return shards.count == 1 ? sums[0] : sums[0].clone();  // free the other shards
 }
 
-at::Tensor sum_portable(const at::Tensor& x) { return x.sum(0); }
+at::Tensor sum_portable(const at::Tensor& x) { return x.sum(0).contiguous(); }
 
 at::Tensor sum_cpu(const at::Tensor& x) {
   const bool floats = x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
@@ -64,39 +64,41 @@ at::Tensor sum_meta(const at::Tensor& x) {
   return at::empty_symint(x.sym_sizes().slice(1), x.options());
 }
 
-class SumFirstFunction : public torch::autograd::Function<SumFirstFunction> {
- public:
-  static constexpr bool is_traceable = true;
+at::Tensor sum_autograd(const at::Tensor& x) {
+  const Differentiable call("sum_first", {x});
+  const auto sum = call.below([&] { return sum_first(x); });
+  call.finish({sum}, {}, [rows = x.sym_size(0)](const BackwardCall& b) -> Tensors {
+    auto sizes = b.d[0].sym_sizes().vec();
+    sizes.insert(sizes.begin(), rows);
+    return {b.d[0].unsqueeze(0).expand_symint(sizes)};
+  });
+  return sum;
+}
 
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    ctx->saved_data["rows"] = x.sym_size(0);
-    return sum_first(x);
-  }
+void check_shared(const at::Tensor& x, const at::Tensor& shared) {
+  TORCH_CHECK(x.dim() > 0 && x.sym_sizes().slice(1) == shared.sym_sizes(),
+              "add_shared: expected shared to have the shape of one sample of x ", x.sym_sizes(),
+              ", got ", shared.sym_sizes());
+}
 
-  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
-    auto sizes = d[0].sym_sizes().vec();
-    sizes.insert(sizes.begin(), ctx->saved_data["rows"].toSymInt());
-    return {d[0].unsqueeze(0).expand_symint(sizes)};
-  }
-};
+at::Tensor add_portable(const at::Tensor& x, const at::Tensor& shared) {
+  check_shared(x, shared);
+  return (x + shared).contiguous();
+}
 
-at::Tensor sum_autograd(const at::Tensor& x) { return SumFirstFunction::apply(x); }
+at::Tensor add_meta(const at::Tensor& x, const at::Tensor& shared) {
+  check_shared(x, shared);
+  return at::empty_symint(x.sym_sizes(), x.options().dtype(at::result_type(x, shared)));
+}
 
-class AddSharedFunction : public torch::autograd::Function<AddSharedFunction> {
- public:
-  static constexpr bool is_traceable = true;
-
-  static at::Tensor forward(AutogradContext*, const at::Tensor& x, const at::Tensor& shared) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    return x + shared;
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
-    return {ctx->needs_input_grad(0) ? d[0] : at::Tensor(),
-            ctx->needs_input_grad(1) ? sum_first(d[0]) : at::Tensor()};
-  }
-};
+at::Tensor add_autograd(const at::Tensor& x, const at::Tensor& shared) {
+  const Differentiable call("add_shared", {x, shared});
+  const auto sum = call.below([&] { return add_shared(x, shared); });
+  call.finish({sum}, {}, [](const BackwardCall& b) -> Tensors {
+    return {b.needs[0] ? b.d[0] : at::Tensor(), b.needs[1] ? sum_first(b.d[0]) : at::Tensor()};
+  });
+  return sum;
+}
 
 }  // namespace
 
@@ -120,7 +122,7 @@ template void merge_shards<float>(float*, int64_t, int64_t);
 template void merge_shards<double>(double*, int64_t, int64_t);
 
 at::Tensor sum_first(const at::Tensor& x) {
-  static const Op<at::Tensor(const at::Tensor&)> op("translution::sum_first");
+  static const Op<SumFirst> op("translution::sum_first");
   TORCH_CHECK(x.defined() && x.dim() > 0, "sum_first: expected x [rows, ...], got ",
               x.defined() ? "a single number" : "no tensor");
   return op(x);
@@ -129,17 +131,15 @@ at::Tensor sum_first(const at::Tensor& x) {
 at::Tensor add_shared(const at::Tensor& x, const at::Tensor& shared) {
   TORCH_CHECK(x.defined() && shared.defined(), "add_shared: expected x and shared, got ",
               x.defined() ? "no shared" : "no x");
-  TORCH_CHECK(x.dim() > 0 && x.sym_sizes().slice(1) == shared.sym_sizes(),
-              "add_shared: expected shared to have the shape of one sample of x ", x.sym_sizes(),
-              ", got ", shared.sym_sizes());
-  return AddSharedFunction::apply(x, shared);
+  static const Op<AddShared> op("translution::add_shared");
+  return op(x, shared);
 }
 
-// add_shared consists of ops that support every device and Meta.
 TORCH_LIBRARY_FRAGMENT(translution, m) {
-  register_op<at::Tensor(const at::Tensor&)>(m, "sum_first(Tensor x) -> Tensor",
-                                             {sum_portable, sum_cpu, sum_meta, sum_autograd});
-  m.def("add_shared(Tensor x, Tensor shared) -> Tensor", add_shared);
+  register_op<SumFirst>(m, "sum_first(Tensor x) -> Tensor",
+                        {sum_portable, sum_cpu, sum_meta, sum_autograd});
+  register_op<AddShared>(m, "add_shared(Tensor x, Tensor shared) -> Tensor",
+                         {add_portable, nullptr, add_meta, add_autograd});
 }
 
 }  // namespace translution

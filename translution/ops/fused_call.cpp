@@ -19,7 +19,7 @@ FusedCall::FusedCall(const AttentionTerms& terms, const AttentionCall& call,
       pairs(pairs_of(call, tokens)),
       needs(needs),
       pairwise(is_pairwise(terms)),
-      batch_last(is_batch_last(terms, size.batch)),
+      batch_last(is_batch_last(terms, call)),
       bf16(multiplies_bf16(terms, call)) {}
 
 at::Tensor readable(const at::Tensor& x) {

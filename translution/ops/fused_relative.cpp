@@ -328,5 +328,6 @@ void FusedRelative<Passes>::scores_backward(const at::Tensor& d_scores, const at
 template class FusedRelative<kernels::RelativePasses<float>>;
 template class FusedRelative<kernels::RelativePasses<double>>;
 template class FusedRelative<kernels::Bf16RelativePasses>;
+template class FusedRelative<kernels::Bf16LastPasses>;
 
 }  // namespace translution

@@ -1,7 +1,6 @@
 #include "translution/ops/gelu.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include "translution/ops/pieces.h"
 #include "translution/ops/register.h"
@@ -9,14 +8,15 @@
 namespace translution {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+using Tensors = std::vector<at::Tensor>;
 using GeluForward = at::Tensor(const at::Tensor& x, bool tanh);
 using GeluBackward = at::Tensor(const at::Tensor& d, const at::Tensor& x, bool tanh);
 
 const char* gelu_kind(bool tanh) { return tanh ? "tanh" : "none"; }
 
-at::Tensor gelu_portable(const at::Tensor& x, bool tanh) { return at::gelu(x, gelu_kind(tanh)); }
+at::Tensor gelu_portable(const at::Tensor& x, bool tanh) {
+  return at::gelu(x.contiguous(), gelu_kind(tanh));
+}
 
 at::Tensor gelu_cpu(const at::Tensor& x, bool tanh) {
   if (!takes_pieces(x)) return gelu_portable(x, tanh);
@@ -28,7 +28,7 @@ at::Tensor gelu_cpu(const at::Tensor& x, bool tanh) {
 at::Tensor gelu_meta(const at::Tensor& x, bool) { return empty_of(x); }
 
 at::Tensor gelu_backward_portable(const at::Tensor& d, const at::Tensor& x, bool tanh) {
-  return at::gelu_backward(d, x, gelu_kind(tanh));
+  return at::gelu_backward(d.contiguous(), x.contiguous(), gelu_kind(tanh));
 }
 
 at::Tensor gelu_backward_cpu(const at::Tensor& d, const at::Tensor& x, bool tanh) {
@@ -42,25 +42,15 @@ at::Tensor gelu_backward_cpu(const at::Tensor& d, const at::Tensor& x, bool tanh
 
 at::Tensor gelu_backward_meta(const at::Tensor&, const at::Tensor& x, bool) { return empty_of(x); }
 
-class GeluFunction : public torch::autograd::Function<GeluFunction> {
- public:
-  static constexpr bool is_traceable = true;
-
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, bool tanh) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    ctx->save_for_backward({x});
-    ctx->saved_data["tanh"] = tanh;
-    return gelu(x, tanh);
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
+at::Tensor gelu_autograd(const at::Tensor& x, bool tanh) {
+  const Differentiable call("gelu", {x});
+  const auto out = call.below([&] { return gelu(x, tanh); });
+  call.finish({out}, {x}, [tanh](const BackwardCall& b) -> Tensors {
     static const Op<GeluBackward> op("translution::gelu_backward");
-    return {op(d[0], ctx->get_saved_variables()[0], ctx->saved_data["tanh"].toBool()),
-            at::Tensor()};
-  }
-};
-
-at::Tensor gelu_autograd(const at::Tensor& x, bool tanh) { return GeluFunction::apply(x, tanh); }
+    return {op(b.d[0], b.saved[0], tanh)};
+  });
+  return out;
+}
 
 }  // namespace
 

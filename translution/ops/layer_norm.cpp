@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
@@ -17,8 +16,7 @@
 namespace translution {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+using Tensors = std::vector<at::Tensor>;
 using NormGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of x, weight, bias
 using NormForward = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, double);
 using NormBackward = NormGradients(const at::Tensor&, const at::Tensor&, const at::Tensor&, double);
@@ -119,30 +117,16 @@ NormGradients norm_backward_meta(const at::Tensor&, const at::Tensor& x, const a
   return {empty_of(x), empty_of(weight), empty_of(weight)};
 }
 
-class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
- public:
-  static constexpr bool is_traceable = true;
-
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias, double eps) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    ctx->save_for_backward({x, weight});
-    ctx->saved_data["eps"] = eps;
-    return layer_norm(x, weight, bias, eps);
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
-    static const Op<NormBackward> op("translution::layer_norm_backward");
-    const auto saved = ctx->get_saved_variables();
-    const auto [dx, dweight, dbias] =
-        op(d[0], saved[0], saved[1], ctx->saved_data["eps"].toDouble());
-    return {dx, dweight, dbias, at::Tensor()};
-  }
-};
-
 at::Tensor norm_autograd(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                          double eps) {
-  return LayerNormFunction::apply(x, weight, bias, eps);
+  const Differentiable call(kNorm, {x, weight, bias});
+  const auto out = call.below([&] { return layer_norm(x, weight, bias, eps); });
+  call.finish({out}, {x, weight}, [eps](const BackwardCall& b) -> Tensors {
+    static const Op<NormBackward> op("translution::layer_norm_backward");
+    const auto [dx, dweight, dbias] = op(b.d[0], b.saved[0], b.saved[1], eps);
+    return {dx, dweight, dbias};
+  });
+  return out;
 }
 
 }  // namespace

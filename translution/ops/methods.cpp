@@ -11,6 +11,7 @@
 #include "translution/ops/attention_portable.h"
 #include "translution/ops/check.h"
 #include "translution/ops/compat.h"
+#include "translution/ops/constant.h"
 #include "translution/ops/padding.h"
 #include "translution/ops/project.h"
 #include "translution/ops/rotary.h"
@@ -26,7 +27,7 @@ at::Tensor take_rows(const at::Tensor& x, const std::vector<int64_t>& rows) {
   if (consecutive) return x.narrow(1, rows[0], count);
   // LibTorch 1.13 has no index_select on Meta. Any rows of the right shape do.
   if (x.is_meta()) return x.narrow(1, 0, 1).expand({-1, count, -1});
-  return x.index_select(1, at::tensor(rows, at::kLong).to(x.device()));
+  return x.index_select(1, constant_tensor(rows).to(x.device()));
 }
 
 // One call of a method: its checks, its projections and its attention.
@@ -432,6 +433,11 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       "Tensor? angles=None, Tensor? q_bias=None, Tensor? k_bias=None, Tensor? v_bias=None, "
       "str precision='float32', Tensor? mask=None) -> Tensor",
       self_attention_op);
+}
+TORCH_LIBRARY_IMPL(translution, FuncTorchBatched, m) {  // vmap of an op is vmap of its parts
+  m.impl("translution", translution_op);
+  m.impl("alpha_translution", alpha_translution_op);
+  m.impl("self_attention", self_attention_op);
 }
 
 }  // namespace translution

@@ -1,7 +1,6 @@
 #include "translution/ops/project.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include "translution/ops/check.h"
 #include "translution/ops/fixed_sum.h"
@@ -13,8 +12,6 @@
 namespace translution {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 using Tensors = std::vector<at::Tensor>;
 using ProjectForward = Tensors(const at::Tensor&, at::TensorList, at::TensorList, bool,
                                const std::string&);
@@ -132,8 +129,15 @@ at::Tensor input_gradient_fused(const Tensors& d, at::TensorList weights, bool t
   return project_input_gradient(d, weights, transposed);
 }
 
+// A tensor per gradient: results of an op must not share memory.
+Tensors empty_gradients(const at::Tensor& x, at::TensorList weights) {
+  Tensors grads;
+  for (size_t g = 0; g <= weights.size(); ++g) grads.push_back(at::empty({0}, x.options()));
+  return grads;
+}
+
 // Gradients of x and of each weight; empty tensors for those not requested. The gradients of the
-// biases are sums over d, which ProjectFunction computes.
+// biases are sums over d, which project_gradients_of computes.
 template <at::Tensor (*operand)(const at::Tensor&, bool),
           at::Tensor (*input_gradient)(const Tensors&, at::TensorList, bool, bool),
           at::Tensor (*weight_gradient)(const at::Tensor&, const at::Tensor&)>
@@ -141,7 +145,7 @@ Tensors project_backward(const OptionalTensorList& d_list, const at::Tensor& x,
                          at::TensorList weights, bool transposed, int64_t needs,
                          const std::string& precision) {
   const bool bf16 = multiplies_bf16(precision_of(precision), x);
-  Tensors d, grads(1 + weights.size(), at::empty({0}, x.options()));
+  Tensors d, grads = empty_gradients(x, weights);
   for (size_t w = 0; w < weights.size(); ++w) {
     const auto given = value_or_undefined(d_list.get(w));
     d.push_back(given.defined() ? operand(as_rows(given), bf16) : given);
@@ -170,7 +174,7 @@ Tensors project_backward_cpu(const OptionalTensorList& d, const at::Tensor& x,
 
 Tensors project_backward_meta(const OptionalTensorList&, const at::Tensor& x,
                               at::TensorList weights, bool, int64_t needs, const std::string&) {
-  Tensors grads(1 + weights.size(), at::empty({0}, x.options()));
+  Tensors grads = empty_gradients(x, weights);
   if (needs & kNeedsInput) grads[0] = empty_of(x);
   for (size_t w = 0; w < weights.size(); ++w)
     if (needs & needs_weight(w)) grads[1 + w] = empty_of(weights[w]);
@@ -190,56 +194,42 @@ Tensors call_project_backward(const OptionalTensorList& d, const at::Tensor& x,
   return op(d, x, weights, transposed, needs, precision);
 }
 
-class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
- public:
-  static constexpr bool is_traceable = true;
-
-  static variable_list forward(AutogradContext* ctx, const at::Tensor& x, at::TensorList weights,
-                               at::TensorList biases, bool transposed,
-                               const std::string& precision) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    variable_list saved = {x};
-    saved.insert(saved.end(), weights.begin(), weights.end());
-    ctx->save_for_backward(saved);
-    ctx->set_materialize_grads(false);
-    ctx->saved_data["transposed"] = transposed;
-    ctx->saved_data["biases"] = static_cast<int64_t>(biases.size());
-    ctx->saved_data["precision"] = precision;
-    return call_project(x, weights, biases, transposed, precision);
+// The gradients of x, weights and biases.
+Tensors project_gradients_of(const BackwardCall& b, bool transposed, const std::string& precision) {
+  const Tensors weights(b.saved.begin() + 1, b.saved.end());
+  OptionalTensorList d;
+  for (const auto& given : b.d) d.push_back(optional(given));
+  int64_t needs = b.needs[0] ? kNeedsInput : 0;
+  for (size_t w = 0; w < weights.size(); ++w)
+    if (b.d[w].defined() && b.needs[1 + w]) needs |= needs_weight(w);
+  const auto found = call_project_backward(d, b.saved[0], weights, transposed, needs, precision);
+  Tensors grads(b.needs.size());
+  if (needs & kNeedsInput) grads[0] = found[0];
+  for (size_t w = 0; w < weights.size(); ++w)
+    if (needs & needs_weight(w)) grads[1 + w] = found[1 + w];
+  const size_t first_bias = 1 + weights.size();
+  for (size_t i = first_bias; i < grads.size(); ++i) {
+    const auto& given = b.d[i - first_bias];
+    if (given.defined() && b.needs[i])
+      grads[i] =
+          sum_first(as_rows(given.scalar_type() == at::kBFloat16 ? given.to(at::kFloat) : given));
   }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& d) {
-    const auto saved = ctx->get_saved_variables();
-    const Tensors weights(saved.begin() + 1, saved.end());
-    OptionalTensorList d_list;
-    bool any = false;
-    for (const auto& given : d) {
-      d_list.push_back(optional(given));
-      any = any || given.defined();
-    }
-    const auto biases = static_cast<size_t>(ctx->saved_data["biases"].toInt());
-    variable_list grads(1 + weights.size() + biases + 2);
-    if (!any) return grads;
-    int64_t needs = ctx->needs_input_grad(0) ? kNeedsInput : 0;
-    for (size_t w = 0; w < weights.size(); ++w)
-      if (d[w].defined() && ctx->needs_input_grad(1 + w)) needs |= needs_weight(w);
-    const auto found =
-        call_project_backward(d_list, saved[0], weights, ctx->saved_data["transposed"].toBool(),
-                              needs, ctx->saved_data["precision"].toStringRef());
-    if (needs & kNeedsInput) grads[0] = found[0];
-    for (size_t w = 0; w < weights.size(); ++w)
-      if (needs & needs_weight(w)) grads[1 + w] = found[1 + w];
-    for (size_t b = 0; b < biases; ++b)
-      if (d[b].defined() && ctx->needs_input_grad(1 + weights.size() + b))
-        grads[1 + weights.size() + b] =
-            sum_first(as_rows(d[b].scalar_type() == at::kBFloat16 ? d[b].to(at::kFloat) : d[b]));
-    return grads;
-  }
-};
+  return grads;
+}
 
 Tensors project_autograd(const at::Tensor& x, at::TensorList weights, at::TensorList biases,
                          bool transposed, const std::string& precision) {
-  return ProjectFunction::apply(x, weights, biases, transposed, precision);
+  Tensors inputs = {x};
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  const Tensors saved = inputs;
+  inputs.insert(inputs.end(), biases.begin(), biases.end());
+  const Differentiable call(kProject, inputs);
+  const auto out =
+      call.below([&] { return call_project(x, weights, biases, transposed, precision); });
+  call.finish(out, saved, [transposed, precision](const BackwardCall& b) {
+    return project_gradients_of(b, transposed, precision);
+  });
+  return out;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "translution/ops/autograd.h"
 #include "translution/ops/compat.h"
 
 namespace translution {
@@ -43,25 +44,6 @@ struct Implementations {
   Function* meta;      ///< shapes only
   Function* autograd;  ///< null for a backward op, which then refuses second derivatives
 };
-
-/// Autograd of a backward op: throws instead of returning a wrong second derivative.
-inline void refuse_second_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const std::string name = op.schema().name();  // "translution::attention_backward"
-  const size_t first = name.find("::") + 2, last = name.rfind("_backward");
-  const auto refuse = [&](const at::Tensor& tensor) {
-    TORCH_CHECK(!tensor.defined() || !tensor.requires_grad(), name.substr(first, last - first),
-                ": second derivatives are not available; call backward without create_graph");
-  };
-  if (c10::GradMode::is_enabled())
-    for (const auto& argument : torch::jit::last(*stack, op.schema().arguments().size())) {
-      if (argument.isTensor()) refuse(argument.toTensor());
-      if (!argument.isList()) continue;
-      for (const c10::IValue& item : argument.toListRef())
-        if (item.isTensor()) refuse(item.toTensor());
-    }
-  at::AutoDispatchBelowADInplaceOrView below;
-  op.callBoxed(stack);
-}
 
 /// Defines the op of a schema and registers its implementations.
 template <typename Function>

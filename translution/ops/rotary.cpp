@@ -1,7 +1,6 @@
 #include "translution/ops/rotary.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
 
@@ -17,8 +16,7 @@ using namespace detail;
 
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+using Tensors = std::vector<at::Tensor>;
 using Rotary = at::Tensor(const at::Tensor&, const at::Tensor&, int64_t);
 
 constexpr const char* kRotary = "rotary";
@@ -59,28 +57,15 @@ at::Tensor rotary_meta(const at::Tensor& x, const at::Tensor& angles, int64_t he
 }
 
 // The gradient of a rotation is the inverse rotation, so only the angles are saved.
-class RotaryFunction : public torch::autograd::Function<RotaryFunction> {
- public:
-  static constexpr bool is_traceable = true;
-
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& angles,
-                            int64_t heads) {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    ctx->save_for_backward({angles});
-    ctx->saved_data["heads"] = heads;
-    return rotary(x, angles, heads);
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& d_outputs) {
-    return {rotary(d_outputs[0], -ctx->get_saved_variables()[0], ctx->saved_data["heads"].toInt()),
-            at::Tensor(), at::Tensor()};
-  }
-};
-
 at::Tensor rotary_autograd(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   TORCH_CHECK(!angles.requires_grad(), kRotary,
               ": angles are fixed and take no gradient; detach them");
-  return RotaryFunction::apply(x, angles, heads);
+  const Differentiable call(kRotary, {x});
+  const auto out = call.below([&] { return rotary(x, angles, heads); });
+  call.finish({out}, {angles}, [heads](const BackwardCall& b) -> Tensors {
+    return {rotary(b.d[0], -b.saved[0], heads)};
+  });
+  return out;
 }
 
 }  // namespace
