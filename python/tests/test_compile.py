@@ -10,6 +10,7 @@ if not hasattr(torch, "compile"):
     pytest.skip(f"torch.compile needs PyTorch 2, this is {torch.__version__}",
                 allow_module_level=True)
 
+import torch._inductor.config  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
@@ -18,9 +19,12 @@ METHODS = torch.ops.translution.method_names()
 
 @pytest.fixture(autouse=True)
 def fresh():
+    """Nothing compiled before, also not on disk by another version of the library."""
     torch.manual_seed(0)
     torch._dynamo.reset()
     counters.clear()
+    with torch._inductor.config.patch(force_disable_caches=True):
+        yield
 
 
 def make(method, cls=True, **options):
@@ -91,16 +95,14 @@ def test_layer_by_inductor():
                     rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", ["alpha_translution", "self_attention"])
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("method, pooling", [("alpha_translution", "cls"), ("rotary", "mean")])
 def test_vit(method, pooling):
     assert_compiles(make_vit(method=method, pooling=pooling),
                     [torch.randn(B, 1, 8, 8) for B in (3, 17)])
 
 
-@pytest.mark.parametrize("method", ["translution", "rotary"])
-def test_gpt(method):
-    assert_compiles(make_gpt(method=method), [torch.randint(11, (B, 8)) for B in (3, 5)])
+def test_gpt():
+    assert_compiles(make_gpt(method="translution"), [torch.randint(11, (B, 8)) for B in (3, 5)])
 
 
 def test_vit_by_inductor():
