@@ -38,7 +38,7 @@ struct AlphaWeights {
   RoleWeights down;    ///< [C, r1], or [C, r2] without a table
   RoleWeights table;   ///< [M, r1, r2]; undefined for a role that does not depend on the offset
   at::Tensor up;       ///< [r2, heads * D]; expands the values from the small space
-  RoleWeights biases;  ///< [heads * D] each, added to the shared q, k and v; all or none
+  RoleWeights biases = {};  ///< [heads * D] each, added to the shared q, k and v; all or none
 };
 
 /// alpha-Translution. Sums values in the small space and expands them once per query:
