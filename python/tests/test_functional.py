@@ -53,6 +53,29 @@ def test_alpha_translution_of_one_role():
     torch.testing.assert_close(y, layer(x))
 
 
+@pytest.mark.parametrize("roles", ["qkv", "v", "qk"])
+def test_biases(roles):
+    """Tables have a bias row; what is one for all offsets has a vector."""
+    layer, x = make("translution", roles=roles, qkv_bias=True)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.normal_()
+    biases = [getattr(layer, f"{name}_bias", None) for name in ("query", "key", "value")]
+    y = F.translution(x, layer.query, layer.key, layer.value, heads=2, grid=(3, 2), cls=True,
+                      biases=biases)
+    torch.testing.assert_close(y, layer(x))
+    plain, _ = make("alpha_translution", qkv_bias=True)
+    with torch.no_grad():
+        for parameter in plain.parameters():
+            parameter.normal_()
+    y = F.alpha_translution(x, [plain.query, plain.key, plain.value],
+                            [plain.query_down, plain.key_down, plain.value_down],
+                            [plain.query_offsets, plain.key_offsets, plain.value_offsets],
+                            plain.value_up, heads=2, grid=(3, 2), cls=True,
+                            biases=[plain.query_bias, plain.key_bias, plain.value_bias])
+    torch.testing.assert_close(y, plain(x))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_self_attention_of_plain_pytorch(causal):
     """Without a grid, as torch.nn.MultiheadAttention computes it; non-contiguous input."""

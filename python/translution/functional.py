@@ -24,7 +24,7 @@ A table has M rows, one per offset: `count_rows(grid, cls, causal)`.
 
 from __future__ import annotations
 
-from typing import Optional, Sequence, Tuple
+from typing import Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -61,15 +61,18 @@ def translution(x: Tensor, q: Tensor, k: Tensor, v: Tensor, *, heads: int, grid:
                 cls: bool = False, causal: bool = False, encoding: str = "relative",
                 sharing: str = "none", radius: int = 0, rows: Optional[Rows] = None,
                 key_padding_mask: Optional[Tensor] = None, dropout: float = 0.0,
-                angles: Optional[Tensor] = None, precision: str = "float32") -> Tensor:
+                angles: Optional[Tensor] = None, biases: Roles = (None, None, None),
+                precision: str = "float32") -> Tensor:
     """Translution: [B, N, C] -> [B, N, heads * D].
 
-    q, k, v  [M, C, heads * D], a matrix per offset, or [C, heads * D], one for all
+    q, k, v  [M, C, heads * D], a matrix per offset, or [C, heads * D], one for all. With C + 1 rows
+             the last row of each matrix per offset is a bias
     angles   [N, D / 2] of rotary position, for q and k that are not relative
+    biases   [heads * D], of each q, k, v that is one for all
     """
     pairs = pairs_text(grid, cls, causal, encoding, sharing, radius)
     return torch.ops.translution.translution(x, q, k, v, pairs, heads, [], row_list(rows), dropout,
-                                             angles, precision, key_padding_mask)
+                                             angles, *biases, precision, key_padding_mask)
 
 
 def alpha_translution(x: Tensor, shared: Optional[Roles], down: Roles, table: Roles,
@@ -77,7 +80,8 @@ def alpha_translution(x: Tensor, shared: Optional[Roles], down: Roles, table: Ro
                       causal: bool = False, encoding: str = "relative", sharing: str = "none",
                       radius: int = 0, mixing: str = "sum", rows: Optional[Rows] = None,
                       key_padding_mask: Optional[Tensor] = None, dropout: float = 0.0,
-                      angles: Optional[Tensor] = None, precision: str = "float32") -> Tensor:
+                      angles: Optional[Tensor] = None, biases: Roles = (None, None, None),
+                      precision: str = "float32") -> Tensor:
     """alpha-Translution: [B, N, C] -> [B, N, heads * D]. Three weights each, for q, k and v:
 
     shared  [C, heads * D], of plain attention; None: without it
@@ -85,16 +89,17 @@ def alpha_translution(x: Tensor, shared: Optional[Roles], down: Roles, table: Ro
     table   [M, r, r'], a matrix per offset; None for a role that does not depend on it
     up      [r', heads * D], from the small space; None if v has no table
     mixing  "sum" or "mean" of the shared and the relative part
+    biases  [heads * D], of the shared q, k and v; all or none
     """
     pairs = pairs_text(grid, cls, causal, encoding, sharing, radius)
     return torch.ops.translution.alpha_translution(
         x, [None] * 3 if shared is None else list(shared), list(down), list(table), up, pairs,
-        heads, mixing, [], row_list(rows), dropout, angles, precision, key_padding_mask)
+        heads, mixing, [], row_list(rows), dropout, angles, *biases, precision, key_padding_mask)
 
 
 def self_attention(x: Tensor, q: Tensor, k: Tensor, v: Tensor, *, heads: int, grid: Grid = (),
                    cls: bool = False, causal: bool = False, sharing: str = "none", radius: int = 0,
-                   biases: Optional[Tuple[Tensor, Tensor, Tensor]] = None,
+                   biases: Roles = (None, None, None),
                    key_vectors: Optional[Tensor] = None, value_vectors: Optional[Tensor] = None,
                    bias: Optional[Tensor] = None, position: Optional[Tensor] = None,
                    gate: Optional[Tensor] = None, rows: Optional[Rows] = None,
@@ -104,18 +109,17 @@ def self_attention(x: Tensor, q: Tensor, k: Tensor, v: Tensor, *, heads: int, gr
 
     q, k, v         [C, heads * D]
     grid            for terms with a row per offset; without them none is needed
-    biases          of q, k and v, [heads * D] each
+    biases          [heads * D], of q, k and v; all or none
     key_vectors     [M, heads * D], added to the keys
     value_vectors   [M, heads * D], added to the values
     bias            [M, heads], added to the scores
     position, gate  [M, heads] and [heads] of gated positional attention
     angles          [N, D / 2] of rotary position
     """
-    q_bias, k_bias, v_bias = (None, None, None) if biases is None else biases
     return torch.ops.translution.self_attention(
         x, q, k, v, heads, pairs_text(grid, cls, causal, "relative", sharing, radius), key_vectors,
-        value_vectors, bias, position, gate, [], row_list(rows), dropout, angles, q_bias, k_bias,
-        v_bias, precision, key_padding_mask)
+        value_vectors, bias, position, gate, [], row_list(rows), dropout, angles, *biases,
+        precision, key_padding_mask)
 
 
 def convolution(x: Tensor, kernel: Tensor, *, grid: Grid, kernel_size: int = 3, cls: bool = False,
