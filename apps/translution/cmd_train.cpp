@@ -97,9 +97,8 @@ ModelOptions changed_model(const RunOptions& run, const std::map<std::string, st
     require(!is_authors_model(name->second), "--model: expected a name such as ",
             stored.options.name(), " with --from, got the authors' name ", name->second,
             "; set --method and its options instead");
-    require(ModelOptions::named(name->second).family == stored.options.family,
-            "--model: expected ", stored.options.name(), " as in ", stored.path, ", got ",
-            name->second);
+    require(ModelOptions::named(name->second).family == stored.options.family, "--model: expected ",
+            stored.options.name(), " as in ", stored.path, ", got ", name->second);
   }
   auto texts = given;
   for (const auto& [name, text] : model_texts(stored.options)) texts.emplace(name, text);

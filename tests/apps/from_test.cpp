@@ -95,12 +95,13 @@ TEST_F(From, StartsWithTheOutputsOfSelfAttention) {
 TEST_F(From, PrintsWhatIsTakenAndWhatStartsAnew) {
   const auto alpha =
       start("alpha", "--from " + plain() + " --method alpha_translution " + kStandStill);
-  EXPECT_THAT(alpha, HasSubstr("starts from " + plain() + "/checkpoints/step-00000008: vit-tiny/7 "
+  EXPECT_THAT(alpha, HasSubstr("starts from " + plain() +
+                               "/checkpoints/step-00000008: vit-tiny/7 "
                                "with self_attention\n"));
   EXPECT_THAT(alpha, ContainsRegex("\n  taken +38 +[0-9,]+\n  zero at first +4 +[0-9,]+  "
                                    "attention.query_offsets, attention.value_offsets\n  new +10 "));
-  const auto full = start("full", "--from " + plain() + " --method translution --roles v " +
-                                      kStandStill);
+  const auto full =
+      start("full", "--from " + plain() + " --method translution --roles v " + kStandStill);
   EXPECT_THAT(full, ContainsRegex("\n  repeated per offset +2 +[0-9,]+  attention.value\n"));
   const auto bias = start("bias", "--from " + plain() + " --method relative_bias " + kStandStill);
   EXPECT_THAT(bias, ContainsRegex("\n  zero at first +2 +[0-9,]+  attention.bias\n"));
@@ -112,8 +113,9 @@ TEST_F(From, PrintsWhatIsTakenAndWhatStartsAnew) {
 }
 
 TEST_F(From, KeepsTheModelOfTheWeightsUnlessOptionsChangeIt) {
-  const auto alpha = start("alpha", "--method alpha_translution --relative-dim 3 --dropout 0.1 "
-                                    "--model vit-tiny/7 --steps 2");
+  const auto alpha = start("alpha",
+                           "--method alpha_translution --relative-dim 3 --dropout 0.1 "
+                           "--model vit-tiny/7 --steps 2");
   EXPECT_THAT(start("same", "--from " + path("alpha") + " " + kStandStill),
               HasSubstr("the outputs are the same at the start"));
   const auto config = read_file(path("same") + "/config.toml");
@@ -172,7 +174,8 @@ TEST_F(From, AConvertedModelContinuesAsTranslution) {
     for (const std::string method : {"alpha_translution", "translution"}) {
       const std::string name = method + (bias ? "-bias" : "");
       const auto out = start(name, "--from " + ours + " --method " + method + " " + kStandStill);
-      EXPECT_THAT(out, HasSubstr("taken head: " + ours + " has no class names; its 10 classes must "
+      EXPECT_THAT(out, HasSubstr("taken head: " + ours +
+                                 " has no class names; its 10 classes must "
                                  "be those of the data, in the same order\n"));
       EXPECT_THAT(out, Not(HasSubstr("not taken")));
       EXPECT_NEAR(first_loss(name), loss, 1e-5 * loss) << name;
@@ -232,13 +235,14 @@ TEST_F(From, AResumedRunDoesNotReadTheWeightsAgain) {
   EXPECT_EQ(config, read_file(path("whole") + "/config.toml"));
 
   // Without --from, the run remembers it.
-  const auto longer = run("train --config " + path("killed") + "/config.toml --steps 8 --resume "
-                          "auto --out " + path("killed"));
+  const auto longer = run("train --config " + path("killed") +
+                          "/config.toml --steps 8 --resume "
+                          "auto --out " +
+                          path("killed"));
   EXPECT_EQ(longer.code, 0) << longer.err;
   const auto manifest = load_manifest(path("killed"));
   EXPECT_EQ(manifest.state.at("from").at("path"), path("old"));
-  EXPECT_EQ(manifest.state.at("from").at("checksum"),
-            load_manifest(plain()).model.checksum);
+  EXPECT_EQ(manifest.state.at("from").at("checksum"), load_manifest(plain()).model.checksum);
   EXPECT_THAT(read_file(path("killed") + "/config.toml"), HasSubstr("\nfrom = "));
 }
 
@@ -252,11 +256,11 @@ TEST_F(From, ARunWithOtherDefaultsOfItsMethodIsResumed) {
 
 TEST_F(From, OtherWeightsAreRefusedOnResume) {
   start("run", "--from " + plain() + " --steps 2");
-  const auto outcome =
-      run(train_with("--from elsewhere --steps 4 --resume auto", path("run")));
+  const auto outcome = run(train_with("--from elsewhere --steps 4 --resume auto", path("run")));
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("translution: resume: from is 'elsewhere' now and '" +
-                                     plain() + "' in " + path("run") + "/checkpoints/step-00000002"
+                                     plain() + "' in " + path("run") +
+                                     "/checkpoints/step-00000002"
                                      "; leave it out, or use another --out\n"));
   EXPECT_EQ(run(train_with("--from " + plain() + " --steps 4", path("run"))).code, 2);
 }
@@ -271,8 +275,8 @@ TEST_F(From, AKillBeforeTheFirstCheckpointStartsFromTheWeightsAgain) {
 
 TEST_F(From, AConfigFileMayNameTheWeights) {
   start("first", "--from " + plain() + " --method alpha_translution --steps 2");
-  const auto again = run("train --config " + path("first") + "/config.toml --threads 1 --out " +
-                         path("second"));
+  const auto again =
+      run("train --config " + path("first") + "/config.toml --threads 1 --out " + path("second"));
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(weights_of(path("first")), weights_of(path("second")));
 }
@@ -301,7 +305,8 @@ TEST_F(From, RefusesWeightsThatDoNotFit) {
 TEST_F(From, RefusesOtherChannelsAndVocabularies) {
   const TemporaryFolder folder;
   EXPECT_THAT(refusal("--from " + plain() + " --image-size 28 --augment none --data images:" +
-                          write_images(folder, {"a", "b"}), 2),
+                          write_images(folder, {"a", "b"}),
+                      2),
               HasSubstr(": expected weights for images with 3 channels, got 1 channel; "));
   const std::string text = "train --data text --threads 1 --batch 4 --eval-limit 4 --out ";
   ASSERT_EQ(run(text + path("text") + " --steps 1 --model gpt-tiny-16").code, 0);

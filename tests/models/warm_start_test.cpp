@@ -87,11 +87,11 @@ TEST(WarmStart, SelfAttentionContinuesWithTheSameOutputs) {
   int models = 0;
   for (const auto& [name, position] : every_position()) {
     const auto method = position.method;
-    const bool adds_to_shared =
-        method == Method::translution || method == Method::relative_key ||
-        method == Method::relative_value || method == Method::relative_bias ||
-        (method == Method::alpha_translution && position.shared_qkv &&
-         position.mixing == Mixing::sum);
+    const bool adds_to_shared = method == Method::translution || method == Method::relative_key ||
+                                method == Method::relative_value ||
+                                method == Method::relative_bias ||
+                                (method == Method::alpha_translution && position.shared_qkv &&
+                                 position.mixing == Mixing::sum);
     if (!adds_to_shared || position.rotates()) continue;
     SCOPED_TRACE(name);
     ++models;
@@ -187,8 +187,8 @@ TEST(WarmStart, SaysWhichOptionsChangeTheOutputs) {
   auto other = plain_vit();
   other.gelu = Gelu::tanh;
   other.norm_eps = 1e-6;
-  EXPECT_THAT(changes(other), ElementsAre("gelu tanh instead of exact",
-                                          "norm-eps 1e-06 instead of 1e-05"));
+  EXPECT_THAT(changes(other),
+              ElementsAre("gelu tanh instead of exact", "norm-eps 1e-06 instead of 1e-05"));
 }
 
 // load_tensors moves the weights of the same model.
@@ -204,8 +204,7 @@ TEST(WarmStart, MovesRowsToAnotherGridAsLoadTensorsDoes) {
     EXPECT_FALSE(started.plan.same_outputs);
     EXPECT_THAT(names_that(Start::anew, started.plan), IsEmpty());
     for (const auto& item : expected.module().named_parameters())
-      EXPECT_TRUE(
-          at::equal(item.value(), started.network.module().named_parameters()[item.key()]))
+      EXPECT_TRUE(at::equal(item.value(), started.network.module().named_parameters()[item.key()]))
           << item.key();
   }
 }
@@ -227,8 +226,8 @@ TEST(WarmStart, ALongerTextMovesRowsOfPositions) {
   EXPECT_THAT(names_that(Start::moved, started.plan), ElementsAre("position_embedding"));
   auto old = random_network(from, 1);
   const torch::NoGradGuard no_grad;
-  EXPECT_TRUE(at::equal(old.forward(random_tokens(2, 7)),
-                        started.network.forward(random_tokens(2, 7))))
+  EXPECT_TRUE(
+      at::equal(old.forward(random_tokens(2, 7)), started.network.forward(random_tokens(2, 7))))
       << "earlier tokens do not see later ones";
 }
 

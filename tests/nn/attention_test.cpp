@@ -401,17 +401,16 @@ TEST(AttentionWithBias, EqualsALayerWithAConstantChannel) {
 TEST(AttentionParameters, WithBiasesHaveARowMorePerSlotOrAVector) {
   auto position = of(Method::translution);
   position.roles = Roles::parse("qv");
-  EXPECT_EQ(shapes_of(*build_layer(tiny(position).qkv_bias(true))),
-            with_output({{"query", {18, 7, 12}},
-                         {"key", {6, 12}},
-                         {"value", {18, 7, 12}},
-                         {"key_bias", {12}}}));
+  EXPECT_EQ(
+      shapes_of(*build_layer(tiny(position).qkv_bias(true))),
+      with_output(
+          {{"query", {18, 7, 12}}, {"key", {6, 12}}, {"value", {18, 7, 12}}, {"key_bias", {12}}}));
 }
 
 TEST(Init, BiasRowsStartAtZeroAndDoNotCountAsInputs) {
   for (const Init init : {Init::scaled, Init::authors}) {
-    const auto table =
-        build_layer(tiny(of(Method::translution)).qkv_bias(true).init(init))->named_parameters()["query"];
+    const auto table = build_layer(tiny(of(Method::translution)).qkv_bias(true).init(init))
+                           ->named_parameters()["query"];
     expect_bound(table.narrow(1, 0, 6), 1 / std::sqrt(init == Init::authors ? 6.0 * 12 : 6.0),
                  "query");
     EXPECT_TRUE(table.select(1, 6).eq(0).all().item<bool>());

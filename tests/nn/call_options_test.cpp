@@ -152,8 +152,8 @@ TEST(KeyPadding, ReachesEveryBlockOfAModel) {
   mask.narrow(1, 0, 2).fill_(false);
   EXPECT_TRUE(agree(model->forward(tokens, padded(mask)).narrow(1, 2, 5),
                     model->forward(other, padded(mask)).narrow(1, 2, 5)));
-  EXPECT_FALSE(agree(model->forward(tokens).narrow(1, 2, 5),
-                     model->forward(other).narrow(1, 2, 5)));
+  EXPECT_FALSE(
+      agree(model->forward(tokens).narrow(1, 2, 5), model->forward(other).narrow(1, 2, 5)));
 }
 
 TEST(SmallerGrid, PassesThroughABackbone) {

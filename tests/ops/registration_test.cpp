@@ -113,8 +113,7 @@ TEST(Schema, SelfAttentionMatchesTheFunction) {
     const Case c(image(method));
     SCOPED_TRACE(c.config().str());
     const auto given = c.call();
-    Arguments arguments{
-        {"heads", c.config().H}, {"pairs", given.pairs.text}, {"mask", given.mask}};
+    Arguments arguments{{"heads", c.config().H}, {"pairs", given.pairs.text}, {"mask", given.mask}};
     if (given.angles.defined()) arguments["angles"] = given.angles;
     for (const auto& [name, tensor] : c.inputs()) arguments[name] = tensor;
     EXPECT_EQ(error(call("self_attention", arguments).at(0).toTensor(), c.run()), 0);

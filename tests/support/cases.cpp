@@ -44,8 +44,9 @@ AlphaWeights alpha_weights(const Inputs& inputs) {
 RoleWeights with_bias_rows(const Inputs& inputs) {
   auto weights = get_roles(inputs, "");
   const auto biases = get_roles(inputs, "bias_");
-  for (const auto& [weight, bias] : {std::pair{&weights.q, biases.q}, std::pair{&weights.k, biases.k},
-                                     std::pair{&weights.v, biases.v}})
+  for (const auto& [weight, bias] :
+       {std::pair{&weights.q, biases.q}, std::pair{&weights.k, biases.k},
+        std::pair{&weights.v, biases.v}})
     if (bias.defined()) *weight = at::cat({*weight, bias.unsqueeze(0)});
   return weights;
 }

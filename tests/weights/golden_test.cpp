@@ -15,8 +15,8 @@ NamedTensors as_type(const NamedTensors& tensors, at::ScalarType type) {
   return result;
 }
 
-// How far the sines and cosines of this LibTorch are from the golden ones. Both are computed in float,
-// and their last bit depends on the library that computes them.
+// How far the sines and cosines of this LibTorch are from the golden ones. Both are computed in
+// float, and their last bit depends on the library that computes them.
 double angle_error(const Golden& golden) {
   const auto links = read_authors_module(golden.family, golden.kind, golden.options).links();
   const auto theirs = to_theirs(links, to_ours(links, golden.state, golden.name), golden.name);

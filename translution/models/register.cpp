@@ -161,8 +161,8 @@ std::tuple<at::Tensor, int64_t> regrid_offsets_op(const at::Tensor& table, const
   require(old_table && new_table, "regrid: expected pairs of a grid, got '", from, "' and '", to,
           "'");
   RegridNote note{};
-  const auto rows = regrid_offsets(table, *old_table, *new_table,
-                                   parse_name("fill", kFills, fill), &note);
+  const auto rows =
+      regrid_offsets(table, *old_table, *new_table, parse_name("fill", kFills, fill), &note);
   return {rows, note.kept};
 }
 
@@ -222,16 +222,13 @@ std::tuple<std::string, std::string, int64_t, bool, Tensors> layout_op(
   return {to_json(options), layout.pairs, layout.tokens, layout.shorter, tensors};
 }
 
-std::tuple<at::Tensor, at::Tensor> layer_op(const at::Tensor& x, const std::string& names,
-                                            at::TensorList weights, const std::string& method,
-                                            int64_t heads, const std::string& pairs, int64_t tokens,
-                                            bool shorter, const OptionalTensor& angles,
-                                            const OptionalTensor& position_features,
-                                            at::IntArrayRef rows, double dropout,
-                                            const std::string& mixing, bool map, int64_t workspace,
-                                            const std::string& precision,
-                                            const OptionalTensor& mask, at::IntArrayRef grid,
-                                            at::IntArrayRef largest_grid, int64_t dim) {
+std::tuple<at::Tensor, at::Tensor> layer_op(
+    const at::Tensor& x, const std::string& names, at::TensorList weights,
+    const std::string& method, int64_t heads, const std::string& pairs, int64_t tokens,
+    bool shorter, const OptionalTensor& angles, const OptionalTensor& position_features,
+    at::IntArrayRef rows, double dropout, const std::string& mixing, bool map, int64_t workspace,
+    const std::string& precision, const OptionalTensor& mask, at::IntArrayRef grid,
+    at::IntArrayRef largest_grid, int64_t dim) {
   const auto known = SettingValue{"names", names}.words();
   TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
               "attention_layer: expected a name for each weight, and a matrix first; got '", names,

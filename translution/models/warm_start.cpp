@@ -107,8 +107,8 @@ class Planner {
   // Whether a tensor of the old model is taken, as it is or as the bias row of a matrix per offset.
   bool is_used(const std::string& name) const {
     const auto ending = name.rfind(kBias);
-    return is_taken(name) || (ending != std::string::npos && model_.qkv_bias &&
-                              is_taken(name.substr(0, ending)));
+    return is_taken(name) ||
+           (ending != std::string::npos && model_.qkv_bias && is_taken(name.substr(0, ending)));
   }
 
   Start start_of(const ParameterSpec& spec) const {
@@ -188,8 +188,7 @@ class Planner {
 
   static std::string mixings(const ModelOptions& model) {
     const auto& p = model.position;
-    const bool mixes =
-        p.method == Method::alpha_translution && p.uses_offsets() && p.shared_qkv;
+    const bool mixes = p.method == Method::alpha_translution && p.uses_offsets() && p.shared_qkv;
     return name_of(kMixings, mixes ? p.mixing : Mixing::sum);
   }
 
@@ -245,8 +244,7 @@ at::Tensor move_rows(const std::string& name, const at::Tensor& tensor, const Mo
   const auto tokens = [](const ModelOptions& m) {
     return OffsetOptions{m.grid(), m.has_cls(), m.is_causal()};
   };
-  if (name == kPositions)
-    return regrid_places(tensor, tokens(saved), tokens(model), Fill::nearest);
+  if (name == kPositions) return regrid_places(tensor, tokens(saved), tokens(model), Fill::nearest);
   const int64_t layer = attention_layer(name);
   const auto offsets = [&](const ModelOptions& m) {
     return find_offsets(pairs_text(offsets_of(m.attention(layer))));

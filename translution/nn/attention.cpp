@@ -148,10 +148,10 @@ MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const Atten
 
 // Self-attention with the method's position terms.
 MethodResult attend_with_position(const at::Tensor& x, const RoleWeights& shared,
-                                  const RoleWeights& biases, const at::Tensor& features, const WeightOf& weight,
-                                  const AttentionCall& call) {
-  PositionTerms terms{weight("key_vectors"), weight("value_vectors"), weight("bias"), {},
-                      weight("gate"),        biases};
+                                  const RoleWeights& biases, const at::Tensor& features,
+                                  const WeightOf& weight, const AttentionCall& call) {
+  PositionTerms terms{
+      weight("key_vectors"), weight("value_vectors"), weight("bias"), {}, weight("gate"), biases};
   if (terms.gate.defined()) {
     auto scores = weight("position_weight");
     if (call.precision == Precision::bf16) scores = scores.to(at::kFloat);  // scores stay float32
@@ -273,8 +273,8 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttendOptions
   return multiply(out, attend(x, call, /*map=*/false).out, options.precision());
 }
 
-std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(
-    const torch::Tensor& x, const AttendOptions& call) {
+std::pair<torch::Tensor, torch::Tensor> AttentionImpl::forward_with_map(const torch::Tensor& x,
+                                                                        const AttendOptions& call) {
   const auto result = attend(x, call, /*map=*/true);
   return {multiply(out, result.out, options.precision()), result.map};
 }

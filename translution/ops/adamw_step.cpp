@@ -137,8 +137,8 @@ void update_cpu(const AdamWOptions& options, int64_t steps, double scale,
   const auto dense = gradient.contiguous();
   const auto copies = copies_to_update(parameter);
   if (copies.straight.defined() || copies.transposed.defined()) {
-    update_packed(make_step<float>(options, steps, parameter, scale), copies, dense,
-                  parameter, first, second);
+    update_packed(make_step<float>(options, steps, parameter, scale), copies, dense, parameter,
+                  first, second);
     parameter.unsafeGetTensorImpl()->bump_version();
     return copies_are_current(parameter);
   }

@@ -27,8 +27,7 @@ OptionalTensorList to_list(const AttentionTerms& terms) {
   auto [out, relative_out, map, kept] =
       op(to_list(terms), call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
          optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision), "",
-         call.batch_last,
-         call.workspace);
+         call.batch_last, call.workspace);
   return {std::move(out), std::move(relative_out), std::move(map), std::move(kept)};
 }
 
@@ -138,9 +137,8 @@ AttentionResult attention(const AttentionTerms& terms, const AttentionCall& call
   };
   TORCH_CHECK(any([](const at::Tensor& t) { return t.defined(); }),
               "attention: expected terms, got none; pass q, k and v, or relative terms");
-  const bool needs_grad =
-      at::GradMode::is_enabled() &&
-      any([](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
+  const bool needs_grad = at::GradMode::is_enabled() &&
+                          any([](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
   auto chosen = call;
   chosen.batch_last = prefers_batch_last(terms);
   if (!needs_grad) chosen.workspace = 0;  // there is no backward to save encodings for

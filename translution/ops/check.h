@@ -55,10 +55,9 @@ class Checker {
     TORCH_CHECK(mask.scalar_type() == at::kBool, op_,
                 ": the key padding mask must be bool, true for a token, got ", mask.scalar_type(),
                 "; convert it, such as mask != 0");
-    TORCH_CHECK(
-        mask.dim() == 2 && mask.sym_size(0) == batch && mask.sym_size(1) == tokens, op_,
-        ": the key padding mask must be [", batch, ", ", tokens,
-        "], the batch and the tokens, got ", mask.sym_sizes());
+    TORCH_CHECK(mask.dim() == 2 && mask.sym_size(0) == batch && mask.sym_size(1) == tokens, op_,
+                ": the key padding mask must be [", batch, ", ", tokens,
+                "], the batch and the tokens, got ", mask.sym_sizes());
     TORCH_CHECK(mask.device() == first_.device(), op_, ": the key padding mask is on ",
                 mask.device(), " but ", first_name_, " is on ", first_.device(),
                 "; move one of them");

@@ -30,8 +30,8 @@ namespace translution {
 /// computed, so u is rounded in its place; all other roundings are those of `attention`.
 class TRANSLUTION_API Lookahead {
  public:
-  /// `weights` are [M,C,heads*D] each, or [M,C+1,heads*D] with bias rows; `offsets` must be causal. With Precision::bf16, weights of
-  /// another type are copied.
+  /// `weights` are [M,C,heads*D] each, or [M,C+1,heads*D] with bias rows; `offsets` must be causal.
+  /// With Precision::bf16, weights of another type are copied.
   Lookahead(const RoleWeights& weights, std::shared_ptr<const OffsetTable> offsets, int64_t heads,
             Precision precision = Precision::float32);
 

@@ -18,8 +18,8 @@ struct RoleWeights {
   at::Tensor q, k, v;
 };
 
-/// The features [..., C] with a constant channel of ones at the end, [..., C + 1]. The last row of a
-/// matrix that multiplies them is a bias.
+/// The features [..., C] with a constant channel of ones at the end, [..., C + 1]. The last row of
+/// a matrix that multiplies them is a bias.
 TRANSLUTION_API at::Tensor with_constant(const at::Tensor& x);
 
 /// Translution, for any subset of relative roles:

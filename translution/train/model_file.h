@@ -38,8 +38,8 @@ TRANSLUTION_API void save_described(const std::string& path, const ConvertedMode
 
 /// Loads the model of such a file, of a run, or of a checkpoint. Throws at a file without the
 /// model's options; `advice` ends that message.
-TRANSLUTION_API ConvertedModel load_described(
-    const std::string& path, const char* advice = kDescribeAdvice,
-    Precision precision = Precision::float32);
+TRANSLUTION_API ConvertedModel load_described(const std::string& path,
+                                              const char* advice = kDescribeAdvice,
+                                              Precision precision = Precision::float32);
 
 }  // namespace translution
