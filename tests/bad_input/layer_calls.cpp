@@ -28,7 +28,7 @@ std::function<void()> building(const AttentionOptions& options) {
 
 // Calls a layer made for 7 tokens of 6 channels.
 std::function<void()> calling(const at::Tensor& x, const at::Tensor& rows = {}) {
-  return [x, rows] { Attention(tiny())->forward(x, {rows}); };
+  return [x, rows] { Attention(tiny())->forward(x, rows); };
 }
 
 // Calls a layer with a key padding mask.

@@ -29,7 +29,7 @@ std::function<void()> calling_vit(const at::Tensor& images) {
 }
 
 std::function<void()> calling_gpt(const at::Tensor& tokens, const at::Tensor& rows = {}) {
-  return [tokens, rows] { GPT(tiny_gpt())->forward(tokens, {rows}); };
+  return [tokens, rows] { GPT(tiny_gpt())->forward(tokens, rows); };
 }
 
 at::Tensor tokens_up_to(int64_t last) { return torch::arange(last - 3, last + 1).view({2, 2}); }

@@ -180,12 +180,12 @@ TEST(AttentionForward, OfSomeRowsGivesThoseRowsOfTheFullResult) {
       auto layer = build_layer(options);
       const auto x = random_input(7);
       const auto [full, map] = layer->forward_with_map(x);
-      const auto [some, map_of_some] = layer->forward_with_map(x, {rows});
+      const auto [some, map_of_some] = layer->forward_with_map(x, rows);
       EXPECT_EQ(full.sizes(), x.sizes()) << name;
       EXPECT_EQ(map.sizes(), (Shape{2, 3, 7, 7})) << name;
       EXPECT_TRUE(agree(some, full.index_select(1, rows))) << name;
       EXPECT_TRUE(agree(map_of_some, map.index_select(2, rows))) << name;
-      EXPECT_TRUE(agree(layer->forward(x, {rows}), some)) << name;
+      EXPECT_TRUE(agree(layer->forward(x, rows), some)) << name;
     }
   }
 }

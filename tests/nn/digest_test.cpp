@@ -53,7 +53,7 @@ class Subject {
     layer_->zero_grad();
     x_.mutable_grad() = at::Tensor();
     torch::manual_seed(kDropoutSeed);
-    const auto out = layer_->forward(x_, {rows_});
+    const auto out = layer_->forward(x_, rows_);
     out.backward(filled("gradient of the output", out.sizes(), 1).to(out.scalar_type()));
     Results results{{"out", out.detach()}};
     add_map(results);
@@ -73,7 +73,7 @@ class Subject {
   void add_map(Results& results) {
     const torch::NoGradGuard no_grad;
     torch::manual_seed(kDropoutSeed);
-    std::tie(results["out beside the map"], results["map"]) = layer_->forward_with_map(x_, {rows_});
+    std::tie(results["out beside the map"], results["map"]) = layer_->forward_with_map(x_, rows_);
   }
 
   Attention layer_;

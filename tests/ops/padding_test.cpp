@@ -57,6 +57,7 @@ at::Tensor at_padding(const Case& c) { return c.call().mask.logical_not().unsque
 TEST(Padding, AgreesWithTheOracleForEveryMethod) {
   for (Config config : padded_configs()) {
     expect_oracle(config);
+    if (config.method == Method::convolution) continue;  // ignores dropout
     config.dropout = 0.4;
     expect_oracle(config);
   }
@@ -169,8 +170,9 @@ TEST(Padding, OfAllKeysGivesZerosAndNoGradients) {
         const auto inputs = fresh_leaves(c, type);
         const auto attended = c.attend(inputs, /*map=*/config.method != Method::convolution);
         EXPECT_TRUE(at::equal(attended.out[1], at::zeros_like(attended.out[1])));
-        if (attended.map.defined())
+        if (attended.map.defined()) {
           EXPECT_TRUE(at::equal(attended.map[1], at::zeros_like(attended.map[1])));
+        }
         const auto all = gradients(c, inputs, at::ones_like(attended.out));
         EXPECT_TRUE(at::equal(all.at("x")[1], at::zeros_like(all.at("x")[1])));
         for (const auto& [name, tensor] : all)

@@ -166,7 +166,7 @@ torch::Tensor Generator::logits() {
   const auto device = model_->token_embedding->weight.device();
   const auto tokens = torch::tensor(context_, torch::kLong).unsqueeze(0).to(device);  // [1,n]
   const auto out = features_.empty()
-                       ? model_->forward(tokens, {torch::tensor({count - 1}, torch::kLong)})
+                       ? model_->forward(tokens, torch::tensor({count - 1}, torch::kLong))
                        : run_blocks(model_->embed(tokens));  // [1,1,vocabulary]
   return logits_ = out.flatten();
 }
@@ -191,9 +191,8 @@ torch::Tensor Generator::run_block(size_t layer, int64_t first, int64_t count) {
   if (lookahead && count - first == 1) return block.forward_last(x, *lookahead);
   if (lookahead) lookahead->restart();
   const bool last = layer + 1 == features_.size();
-  if (last) return block.forward(x, {torch::tensor({count - 1}, torch::kLong)});
-  if (first == 0) return block.forward(x);
-  return block.forward(x, {torch::arange(first, count, torch::kLong)});
+  if (last) return block.forward(x, torch::tensor({count - 1}, torch::kLong));
+  return block.forward(x, first > 0 ? torch::arange(first, count, torch::kLong) : torch::Tensor());
 }
 
 }  // namespace translution

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "translution/core/export.h"
@@ -57,13 +58,17 @@ TRANSLUTION_API std::vector<int64_t> query_rows(const at::Tensor& rows);
 
 /// The arguments of one call of a layer or a model, other than its input.
 struct AttendOptions {
-  torch::Tensor rows = {};  ///< query rows [Nq], int64; undefined: all tokens
+  AttendOptions() = default;
+  /// Not explicit, so that a call with rows alone is layer->forward(x, rows).
+  AttendOptions(torch::Tensor query_rows) : rows(std::move(query_rows)) {}
+
+  torch::Tensor rows;  ///< query rows [Nq], int64; undefined: all tokens
   /// Bool [B,N]: true for a token, false for padding, which no token attends to. Undefined: no
   /// padding.
-  torch::Tensor key_padding_mask = {};
+  torch::Tensor key_padding_mask;
   /// The grid of x if it is smaller than that of the layer. An offset reads the same weights.
-  std::vector<int64_t> grid = {};
-  at::Generator generator = {};  ///< for dropout; undefined: LibTorch's default generator
+  std::vector<int64_t> grid;
+  at::Generator generator;  ///< for dropout; undefined: LibTorch's default generator
 };
 
 /// Multi-head attention by any method of the family, with output projection:

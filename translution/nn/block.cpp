@@ -66,8 +66,7 @@ torch::Tensor BlockImpl::forward(const torch::Tensor& x, const AttendOptions& ca
 torch::Tensor BlockImpl::forward_last(const torch::Tensor& x, Lookahead& lookahead) {
   const auto gathered = lookahead.gather(normalise(norm1, x)[0]).view({1, 1, -1});
   const auto last = torch::tensor({x.size(1) - 1}, torch::kLong);
-  return add_residuals(x, multiply(attention->out, gathered, attention->options.precision()),
-                       {last});
+  return add_residuals(x, multiply(attention->out, gathered, attention->options.precision()), last);
 }
 
 std::pair<torch::Tensor, torch::Tensor> BlockImpl::forward_with_map(const torch::Tensor& x,
