@@ -507,7 +507,7 @@ def test_the_size_is_stated(capsys):
 @pytest.mark.parametrize("options, error, message", [
     (dict(method="rotary"), ValueError, "expected a method that can start as plain attention"),
     (dict(), ValueError, "does not say how its tokens lie; pass grid="),
-    (dict(grid=11, mixing="mean"), TypeError, "unknown option 'mixing'; expected roles, encoding"),
+    (dict(grid=11, mixing="mean"), TypeError, "unexpected keyword argument 'mixing'"),
     (dict(grid=11, layers=2), ValueError, "expected a number from 0 to 1 or a name, got 2; the names are "
                                           "layers.0.self_attn, layers.1.self_attn"),
     (dict(grid=11, layers="attn"), ValueError, "got 'attn'"),

@@ -20,11 +20,11 @@ from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Se
 import torch
 from torch import Tensor, nn
 
+from ._signatures import Encoding, Precision, Sharing
+
 #: Methods that can start as plain attention.
 METHODS = ("translution", "alpha_translution", "relative_bias", "relative_key", "relative_value",
            "self_attention", "self_attention_no_pos")
-_OPTIONS = ("roles", "encoding", "sharing", "radius", "relative_dim", "relative_dim_out", "workspace",
-            "precision")
 _ROLES = ("query", "key", "value")
 # Parameters that plain attention has as well.
 _TAKEN = _ROLES + tuple(role + "_bias" for role in _ROLES) + ("out.weight", "out.bias")
@@ -583,7 +583,9 @@ def _drop_embedding(module: Any, name: str) -> None:
 def swap(model: nn.Module, method: str = "alpha_translution", layers: Layers = None, *,
          grid: Union[None, int, Sequence[int]] = None, cls: Optional[bool] = None,
          causal: Optional[bool] = None, drop_embedding: bool = False, dry_run: bool = False,
-         quiet: bool = False, **options: Any) -> SwapReport:
+         quiet: bool = False, roles: str = "qkv", relative_dim: int = 8, relative_dim_out: int = 0,
+         encoding: Encoding = "relative", sharing: Sharing = "none", radius: int = 0,
+         workspace: Optional[int] = None, precision: Precision = "float32") -> SwapReport:
     """Replaces attention layers of `model` in place by ones that compute the same.
 
     method          translution, alpha_translution, relative_bias, relative_key, relative_value or
@@ -595,8 +597,7 @@ def swap(model: nn.Module, method: str = "alpha_translution", layers: Layers = N
     drop_embedding  sets the position embedding to zero and freezes it: the output changes
     dry_run         changes nothing: only the report
     quiet           without the line on stderr that says how large the model becomes
-    options         of Attention: roles, relative_dim, relative_dim_out, encoding, sharing, radius,
-                    workspace, precision
+    roles … precision  of the new layers, as in Attention
 
     Make the optimizer after swapping. Raises MemoryError, before it changes anything, if the new layers
     do not fit into memory.
@@ -606,9 +607,9 @@ def swap(model: nn.Module, method: str = "alpha_translution", layers: Layers = N
     if method not in METHODS:
         raise ValueError(f"swap: expected a method that can start as plain attention ({', '.join(METHODS)}), "
                          f"got '{method}'")
-    unknown = sorted(set(options) - set(_OPTIONS))
-    if unknown:
-        raise TypeError(f"swap: unknown option {unknown[0]!r}; expected {', '.join(_OPTIONS)}")
+    options = dict(roles=roles, relative_dim=relative_dim, relative_dim_out=relative_dim_out,
+                   encoding=encoding, sharing=sharing, radius=radius, workspace=workspace,
+                   precision=precision)
     found = _find(model)
     chosen = _choose(found, layers)
     if not chosen:

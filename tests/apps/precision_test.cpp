@@ -95,9 +95,12 @@ TEST_F(PrecisionOption, OfEvalIsTheRunsUnlessGiven) {
   EXPECT_EQ(own.at("precision"), "bf16");
   EXPECT_EQ(float32.at("precision"), "float32");
   const auto log = log_of(path("run"));
+  // eval holds the weights in bfloat16. Its products add in another order than those with the copies
+  // that training packs, and a number may then be rounded the other way.
   for (size_t i = log.size() - 2; i < log.size(); ++i)
     for (const auto& [name, value] : log[i].values)
-      EXPECT_EQ(own.at("results").at(log[i].split).at(name), value) << log[i].split << " " << name;
+      EXPECT_NEAR(own.at("results").at(log[i].split).at(name), value, 5e-5)
+          << log[i].split << " " << name;
   EXPECT_NE(own.at("results"), float32.at("results"));
   const auto half = evaluated(undisturbed(), "--precision bf16");
   EXPECT_EQ(half.at("precision"), "bf16");

@@ -46,7 +46,8 @@ TEST(Bf16Attention, MatchesThePortablePathForEveryCombinationOfTerms) {
     for (const auto& [name, grad] : portable.grads) {
       ASSERT_EQ(grad.defined(), fused.grads.at(name).defined()) << name;
       if (!grad.defined()) continue;
-      EXPECT_LE(error(fused.grads.at(name), grad), 2 * allowed) << name;
+      // Weights, their gradient and the gradient of the output are rounded on the way.
+      EXPECT_LE(error(fused.grads.at(name), grad), 3 * allowed) << name;
     }
   }
 }
