@@ -13,6 +13,16 @@ sys.path.insert(0, str(HERE))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "build_tree: needs programs of the build tree")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if {"build", "cases"} & set(item.fixturenames):
+            item.add_marker("build_tree")
+
+
 @pytest.fixture(scope="session")
 def source():
     return HERE.parents[1]
