@@ -15,7 +15,8 @@ OPS = torch.ops.translution
 METHODS = OPS.method_names()
 # They make, check or convert modules, before there is a graph, and read what tensors hold.
 BUILDERS = {"attention_start", "attention_layout", "convert_weights", "from_authors",
-            "require_finite", "require_shapes", "to_authors"}
+            "require_finite", "require_shapes", "to_authors",
+            "generate", "regrid_offsets", "regrid_places"}
 SUCCESS = dict.fromkeys(["test_schema", "test_autograd_registration", "test_faketensor",
                          "test_aot_dispatch_dynamic"], "SUCCESS")
 
