@@ -128,14 +128,15 @@ def require_same(module: Any, other: Any, layer: Attention) -> None:
 
 
 def in_turns(runs: Dict[str, Callable[[], None]], rounds: int) -> Dict[str, float]:
-    """Median milliseconds of each, after one pass that is not counted."""
+    """Median milliseconds of each. Two passes per turn, of which the second is timed, as in a training:
+    the memory of the first is that of another layer."""
     samples: Dict[str, List[float]] = {name: [] for name in runs}
-    for round in range(rounds + 1):
+    for _ in range(rounds):
         for name, run in runs.items():
+            run()
             start = time.perf_counter()
             run()
-            if round > 0:
-                samples[name].append(1e3 * (time.perf_counter() - start))
+            samples[name].append(1e3 * (time.perf_counter() - start))
     return {name: statistics.median(times) for name, times in samples.items()}
 
 
