@@ -9,10 +9,8 @@ The modules have the same names, options and parameters as in the C++ library an
 ``translution.reference``, in plain PyTorch. See docs/python.md.
 """
 
-import torch
-
-from . import _transforms, functional, safetensors
-from ._library import BUILT, PATH, LibraryError
+from ._library import BUILT, PATH, LibraryError  # first: it sees whether PyTorch was imported before
+from . import _compat, _transforms, functional, safetensors
 from ._model import ModelCost
 from ._runtime import runtime
 from .adamw import AdamW
@@ -34,7 +32,7 @@ __version__ = "0.1.0"
 library_path = str(PATH or "")
 library_torch = BUILT.torch if BUILT else ""
 
-if BUILT and hasattr(torch.library, "register_vmap"):  # from PyTorch 2.5 on
+if BUILT and _compat.HAS_REGISTER_VMAP:
     _transforms.register()
 
 if not BUILT:

@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import _layout
+from . import _compat, _layout
 from ._layout import Structure
 from ._signatures import AlphaTranslutionArguments, TranslutionArguments
 from .attention import Attention, Grid, Relation, Rows, row_list
@@ -223,7 +223,7 @@ class ReferenceAttention(Attention):
         for made in self.structures:  # torch.compile can compare sizes, but not look them up
             if made.of == (grid, rows):
                 return made
-        if hasattr(torch, "compiler") and torch.compiler.is_compiling():
+        if _compat.is_compiling():
             raise RuntimeError(f"attention: call structure({grid}, {rows}) before torch.compile")
         largest = self.options["grid"]
         tables, slots = _layout.grid_tables(self.options, self._offsets), self._slots

@@ -20,6 +20,7 @@ from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Se
 import torch
 from torch import Tensor, nn
 
+from ._compat import is_compiling
 from ._signatures import Encoding, Precision, Sharing
 
 #: Methods that can start as plain attention.
@@ -111,10 +112,6 @@ def _megabytes(number: int) -> str:
 # --- masks
 
 
-def _compiling() -> bool:
-    return hasattr(torch, "compiler") and torch.compiler.is_compiling()
-
-
 def _open(mask: Tensor, host: str) -> Tensor:
     """An additive mask (0 and -inf, or the lowest number) or a boolean one as bool, True: open."""
     if mask.dtype == torch.bool:
@@ -122,7 +119,7 @@ def _open(mask: Tensor, host: str) -> Tensor:
     if not mask.is_floating_point():
         return mask != 0
     opened = mask == 0
-    if not _compiling() and not (opened | (mask <= torch.finfo(mask.dtype).min)).all():
+    if not is_compiling() and not (opened | (mask <= torch.finfo(mask.dtype).min)).all():
         raise ValueError(f"swap: {host}: expected a mask that opens or closes pairs, got one that adds "
                          "other numbers to the scores; swapped layers take no such bias")
     return opened
@@ -140,7 +137,7 @@ def _token_mask(mask: Any, N: int, causal: bool, host: str) -> Optional[Tensor]:
         return mask != 0
     pairs = _open(mask, host)
     tokens = pairs[:, 0, -1]  # the last token sees all others
-    if _compiling():
+    if is_compiling():
         return tokens
     expected = tokens[:, None, None].expand_as(pairs)
     if causal:
@@ -237,7 +234,7 @@ def _torch_forward(self: Any, query: Tensor, key: Tensor, value: Tensor,
     if (attn_mask is not None or is_causal) != causal:
         raise ValueError(f"swap: {host} was swapped with causal={causal} and is called "
                          f"{'without a causal mask' if causal else 'with a mask'}; pass causal= to swap")
-    if causal and attn_mask is not None and not _compiling():
+    if causal and attn_mask is not None and not is_compiling():
         # PyTorch's boolean masks are True where a pair is closed.
         opened = ~attn_mask if attn_mask.dtype == torch.bool else _open(attn_mask, host)
         if opened.shape != (N, N) or not torch.equal(opened, torch.ones_like(opened).tril()):
