@@ -25,13 +25,23 @@ void count_flops(benchmark::State& state, int64_t flops) {
       1e-9 * static_cast<double>(flops * state.iterations()), benchmark::Counter::kIsRate);
 }
 
-// All tokens of all samples times one matrix.
-void tokens_by_matrix(benchmark::State& state) {
+// All tokens of all samples times one matrix, as layers compute it and by our own kernels.
+void tokens_by_matrix(benchmark::State& state, GemmFunction<float> multiply) {
   const int64_t C = state.range(0), rows = kTokens * state.range(1);
   const auto x = numbers(rows * C), table = numbers(C * C);
   auto y = numbers(rows * C);
   for (auto _ : state)
-    gemm<float>(false, false, rows, C, C, x.data(), C, table.data(), C, 0, y.data(), C);
+    multiply({false, false, rows, C, C, x.data(), C, table.data(), C, 0, y.data(), C});
+  count_flops(state, 2 * rows * C * C);
+}
+
+// The gradient of a matrix from the tokens of all samples.
+void gradient_by_tokens(benchmark::State& state, GemmFunction<float> multiply) {
+  const int64_t C = state.range(0), rows = kTokens * state.range(1);
+  const auto x = numbers(rows * C), dy = numbers(rows * C);
+  auto dtable = numbers(C * C);
+  for (auto _ : state)
+    multiply({true, false, C, C, rows, x.data(), C, dy.data(), C, 1, dtable.data(), C});
   count_flops(state, 2 * rows * C * C);
 }
 
@@ -59,10 +69,18 @@ void matrix_gradient(benchmark::State& state) {
   count_flops(state, 2 * kTokens * C * C * B);
 }
 
-BENCHMARK(tokens_by_matrix)
-    ->ArgNames({"channels", "samples"})
-    ->Args({kWide, 64})
-    ->Args({kNarrow, 64});
+void sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"channels", "samples"})
+      ->Args({kWide, 2})
+      ->Args({kWide, 16})
+      ->Args({kWide, 64})
+      ->Args({kNarrow, 64});
+}
+
+BENCHMARK_CAPTURE(tokens_by_matrix, layer, gemm<float>)->Apply(sizes);
+BENCHMARK_CAPTURE(tokens_by_matrix, own, gemm_function<float>(chosen_isa()))->Apply(sizes);
+BENCHMARK_CAPTURE(gradient_by_tokens, layer, gemm<float>)->Apply(sizes);
+BENCHMARK_CAPTURE(gradient_by_tokens, own, gemm_function<float>(chosen_isa()))->Apply(sizes);
 BENCHMARK(matrix_by_token)->ArgName("samples")->Arg(16)->Arg(32)->Arg(64)->Arg(256);
 BENCHMARK(matrix_gradient)->ArgName("samples")->Arg(16)->Arg(32)->Arg(64)->Arg(256);
 

@@ -1,6 +1,6 @@
 # What the kernels multiply matrices with, and which instruction sets they are compiled for.
 
-# LibTorch from PyPI contains a BLAS and exports it: MKL on x86-64. Its oneDNN is hidden.
+# LibTorch from PyPI contains a BLAS and exports it. Its oneDNN is hidden.
 if(TORCH_ROOT)
   include(CheckCXXSourceCompiles)
   set(CMAKE_REQUIRED_LIBRARIES ${TORCH_LIBRARIES})
@@ -8,17 +8,11 @@ if(TORCH_ROOT)
   unset(CMAKE_REQUIRED_LIBRARIES)
 endif()
 
-# A BLAS always; oneDNN for wide products and libxsmm for narrow ones where they are found. A package
-# from PyPI must not need the system's shared libraries, so beside a LibTorch from there only the BLAS
-# inside of it and archives are used. Whoever links our archive needs them too: GEMM_LIBRARIES.
+# Our own kernels, and where they are found oneDNN for wide products and libxsmm for narrow ones. A
+# package from PyPI must not need the system's shared libraries, so beside a LibTorch from there only
+# archives are used. Whoever links our archive needs them too: GEMM_LIBRARIES.
 function(use_gemm_libraries target)
   set(libraries)
-  if(TORCH_ROOT AND TORCH_EXPORTS_BLAS)
-    list(APPEND libraries ${TORCH_LIBRARIES})
-  else()
-    find_library(BLAS_LIBRARY NAMES blas openblas REQUIRED)
-    list(APPEND libraries ${BLAS_LIBRARY})
-  endif()
   set(default_DNNL ON)
   set(default_XSMM ON)
   if(TORCH_ROOT)
@@ -34,6 +28,13 @@ function(use_gemm_libraries target)
       list(APPEND libraries ${${name}_LIBRARY})
     endif()
   endforeach()
+  # libxsmm refers to a BLAS for wide products, which it never gets from us.
+  if(TRANSLUTION_XSMM AND XSMM_LIBRARY AND TORCH_EXPORTS_BLAS)
+    list(APPEND libraries ${TORCH_LIBRARIES})
+  elseif(TRANSLUTION_XSMM AND XSMM_LIBRARY)
+    find_library(BLAS_LIBRARY NAMES blas openblas REQUIRED)
+    list(APPEND libraries ${BLAS_LIBRARY})
+  endif()
   target_link_libraries(${target} PUBLIC ${libraries})
   set(GEMM_LIBRARIES ${libraries} PARENT_SCOPE)
 endfunction()

@@ -19,7 +19,9 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/core/units.h
   translution/data/batch_order.h
   translution/data/bpe_vocabulary.h
+  translution/data/cifar10.h
   translution/data/idx.h
+  translution/data/image_folder_writer.h
   translution/data/options.h
   translution/data/settings.h
   translution/data/token_files.h
@@ -46,6 +48,7 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/train/config.h
   translution/train/metrics.h
   translution/train/options.h
+  translution/train/picture.h
   translution/train/run_report.h
 )
 set(TRANSLUTION_TENSOR_HEADERS
@@ -64,8 +67,10 @@ set(TRANSLUTION_TENSOR_HEADERS
   translution/models/warm_start.h
   translution/nn/attention.h
   translution/nn/block.h
+  translution/nn/points.h
   translution/nn/generator.h
   translution/nn/regrid.h
+  translution/nn/score_parts.h
   translution/ops/adamw_step.h
   translution/ops/attention.h
   translution/ops/convolution.h
@@ -75,6 +80,11 @@ set(TRANSLUTION_TENSOR_HEADERS
   translution/ops/layer_norm.h
   translution/ops/lookahead.h
   translution/ops/methods.h
+  translution/ops/pair_list.h
+  translution/ops/point_encode.h
+  translution/ops/point_pairs.h
+  translution/ops/point_taps.h
+  translution/ops/points.h
   translution/ops/project.h
   translution/ops/rotary.h
   translution/train/adamw.h

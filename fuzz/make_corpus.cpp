@@ -91,4 +91,6 @@ int main(int argc, char** argv) {
   write(out / "image/progressive.jpg", encode(".jpg", CV_8UC3, {cv::IMWRITE_JPEG_PROGRESSIVE, 1}));
   write(out / "safetensors/two", safetensors());
   write(out / "manifest/small", manifest());
+  write(out / "request/predict.png",
+        "POST\n/predict\nrun\n0\nlocalhost\n\n" + encode(".png", CV_8UC1));
 }

@@ -42,7 +42,9 @@ constexpr const char* kReproduceExamples =
     "  translution reproduce mnist --budget quick --out out/mnist\n"
     "  translution reproduce mnist --budget desk --rows vit-a/12 --dry-run\n"
     "  translution reproduce mnist --budget desk --rows 1,2 --seeds 0,1 --out out/mnist\n"
-    "  translution reproduce relative_dim --budget desk --data images:data/flowers --out out/dim\n"
+    "  translution reproduce relative_dim --budget desk --data images:data/cifar10 --image-size 32 "
+    "\\\n"
+    "    --out out/cifar10\n"
     "  translution reproduce gpt --rows 6,9 --one-step --out out/gpt";
 
 // The settings of training, without the seed: --seeds replaces it.
@@ -88,6 +90,8 @@ struct ReproduceFlags {
     settings.add(with_default("the budget's", train_flags(), kInBudgets));
     settings.add("init", "scaled|authors",
                  "initialisation of the weights (authors for images, scaled for text)", "Model");
+    settings.add("image-size", "N",
+                 "size of images from folders; patches become smaller with them (224)", "Model");
   }
 
   SettingFlags settings;

@@ -19,6 +19,7 @@ void add_predict(Command program);
 void add_report(Command program);
 void add_reproduce(Command program);
 void add_results(Command program);
+void add_serve(Command program);
 void add_train(Command program);
 
 }  // namespace translution::cli

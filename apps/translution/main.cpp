@@ -31,6 +31,7 @@ constexpr const char* kProgramExamples =
     "  translution train --model vit-a/12 --method alpha_translution --out runs/alpha\n"
     "  translution eval runs/alpha\n"
     "  translution report runs/alpha\n"
+    "  translution serve runs/alpha\n"
     "  translution info --model vit-a/12 --method translution --image-size 84\n"
     "  translution bench op --method translution --cls\n"
     "  translution data text book.txt --out tokens\n"
@@ -179,7 +180,8 @@ struct CommandGroup {
 };
 
 const CommandGroup kGroups[] = {
-    {"Train and use models", {add_train, add_eval, add_predict, add_generate, add_report}},
+    {"Train and use models",
+     {add_train, add_eval, add_predict, add_generate, add_report, add_serve}},
     {"Study models and reproduce the paper",
      {add_list, add_info, add_bench, add_reproduce, add_results, add_configs}},
     {"Tools", {add_data, add_convert, add_completion, add_manual}}};

@@ -83,6 +83,7 @@ DataFacts facts_or_known(const DataOptions& data) {
     fmt::print("{}\nThe plan uses the known sizes of {}.\n", error.what(), known->name);
   }
   auto facts = known->facts;
+  if (!on_canvas(data)) facts.image.assign(facts.image.size(), data.image_size);
   if (data.train_limit > 0) facts.samples = std::min(facts.samples, data.train_limit);
   facts.samples = std::max<int64_t>(1, facts.samples - data.hold_out);
   if (data.eval_limit > 0) facts.evaluated = std::min(facts.evaluated, data.eval_limit);

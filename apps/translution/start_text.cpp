@@ -1,12 +1,16 @@
 #include "start_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "table.h"
+#include "translution/core/units.h"
 
 namespace translution::cli {
+
+using namespace detail;
 namespace {
 
 bool ends_with(const std::string& text, const std::string& ending) {

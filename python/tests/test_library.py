@@ -151,3 +151,24 @@ def test_bfloat16_products_after_the_import(run_python):
     """On machines that hide the tiles this ended in an illegal instruction."""
     code = "import translution, torch\nx = torch.ones(64, 64).bfloat16()\nprint((x @ x).sum().item())"
     assert run_python(code).stdout.strip() == "262144.0"
+
+
+COMPILE = """
+import torch, translution
+from torch._dynamo.utils import counters
+layer = translution.Attention(8, heads=2, method="self_attention_no_pos")
+with torch.no_grad():
+    torch.compile(layer)(torch.ones(2, 3, 8))
+print(counters["inductor"]["fxgraph_cache_hit"])
+"""
+
+
+@pytest.mark.skipif(not hasattr(getattr(torch, "compiler", None), "config"),
+                    reason="this PyTorch has no key of compile caches")
+def test_graphs_of_another_build_are_compiled_again(run_python, tmp_path):
+    other = tmp_path / _library.NAME
+    shutil.copy(_library.PATH, other)
+    hits = [int(run_python(COMPILE, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"),
+                           TRANSLUTION_LIBRARY=str(path)).stdout)
+            for path in (_library.PATH, _library.PATH, other)]
+    assert hits[0] == hits[2] == 0 < hits[1]

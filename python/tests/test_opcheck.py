@@ -16,7 +16,8 @@ METHODS = OPS.method_names()
 # They make, check or convert modules, before there is a graph, and read what tensors hold.
 BUILDERS = {"attention_start", "attention_layout", "convert_weights", "from_authors",
             "require_finite", "require_shapes", "to_authors",
-            "generate", "regrid_offsets", "regrid_places"}
+            "generate", "regrid_offsets", "regrid_places",
+            "point_pairs", "list_points", "pack_points", "unpack_points"}  # as many pairs and rows as there are
 SUCCESS = dict.fromkeys(["test_schema", "test_autograd_registration", "test_faketensor",
                          "test_aot_dispatch_dynamic"], "SUCCESS")
 
@@ -92,6 +93,17 @@ def plain_calls():
     }
 
 
+def point_calls():
+    """The calls of a layer between points, in forward and backward."""
+    torch.manual_seed(0)
+    layer, recorder = translution.PointAttention(16, 2, axes=2, spacing=0.5, neighbours=3), Recorder()
+    known = layer.pairs(fixed(7, 2), torch.tensor([0, 7]))
+    with recorder:
+        pairs = layer.pairs(randn(7, 2), torch.tensor([0, 7]), (known.query, known.key))
+        layer.attend(randn(7, 16), pairs).square().sum().backward()
+    return recorder.calls
+
+
 def check(name, args):
     torch.manual_seed(0)
     found = torch.library.opcheck(getattr(OPS, name).default, args, raise_exception=False)
@@ -106,6 +118,17 @@ def test_op(name):
 @pytest.mark.parametrize("method", METHODS)
 def test_ops_of_a_layer(method):
     for name, args in layer_calls(method).items():
+        backward = name.endswith("_backward")
+        check(name, tree_map_only(torch.Tensor, torch.Tensor.detach if backward else leaf, args))
+
+
+def test_ops_of_points(monkeypatch):
+    calls, op = [], OPS.point_attention
+    monkeypatch.setattr(OPS, "point_attention", lambda *args: calls.append(args) or op(*args))
+    point_calls()
+    monkeypatch.undo()
+    check("point_attention", calls[0])
+    for name, args in point_calls().items():
         backward = name.endswith("_backward")
         check(name, tree_map_only(torch.Tensor, torch.Tensor.detach if backward else leaf, args))
 
@@ -146,7 +169,7 @@ def test_no_op_is_left_out():
                if schema.name.startswith("translution::")]
     takes_tensors = {schema.name[len("translution::"):] for schema in schemas
                      if any("Tensor" in str(argument.type) for argument in schema.arguments)}
-    checked = {*plain_calls(), *methods_calls(), "attention_layer"}
+    checked = {*plain_calls(), *methods_calls(), *point_calls(), "attention_layer", "point_attention"}
     for method in METHODS:
         checked.update(layer_calls(method))
     assert takes_tensors - BUILDERS == checked

@@ -233,9 +233,9 @@ def test_a_row_whose_keys_are_all_masked_is_zero(method):
 
 def corner_rows(small, large):
     """The row of the larger layer's tables for each row of the smaller one's."""
-    place = {tuple(offset): row for row, offset in enumerate(large._offsets[:-3].tolist())}
-    M, top = len(small._offsets) - 3, len(large._offsets) - 3
-    return [place[tuple(offset)] for offset in small._offsets[:M].tolist()] + [top, top + 1, top + 2]
+    place = {tuple(offset): row for row, offset in enumerate(large._slots.offsets[:-3].tolist())}
+    M, top = len(small._slots.offsets) - 3, len(large._slots.offsets) - 3
+    return [place[tuple(offset)] for offset in small._slots.offsets[:M].tolist()] + [top, top + 1, top + 2]
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -203,6 +203,35 @@ def test_frozen_models_train_only_what_is_new():
     assert trained == {"value"}
 
 
+def test_each_weight_stays_frozen_or_not():
+    model, x, call, place = torch_encoder()
+    attn = model.layers[0].self_attn
+    attn.out_proj.requires_grad_(False)
+    with torch.no_grad():  # swap looks at the parameters, not at the mode
+        swap(model, "alpha_translution", layers=0, **place)
+    layer = model.layers[0].self_attn.attention
+    trained = {name for name, p in layer.named_parameters() if p.requires_grad}
+    assert not {"out.weight", "out.bias"} & trained
+    assert {"query", "key", "value", "query_bias", "key_bias", "value_bias"} <= trained
+
+
+def test_a_module_in_two_places_is_swapped_in_both():
+    model, x, call, place = torch_encoder()
+    model.layers[1] = model.layers[0]
+    expected = call(model, x)
+    assert len(swap(model, "alpha_translution", **place).layers) == 1
+    assert model.layers[1].self_attn is model.layers[0].self_attn
+    torch.testing.assert_close(call(model, x), expected)
+
+
+def test_shared_weights_are_refused():
+    model, x, call, place = torch_encoder()
+    model.layers[1].self_attn.in_proj_weight = model.layers[0].self_attn.in_proj_weight
+    with pytest.raises(ValueError, match="layers.0.self_attn shares weights with layers.1.self_attn; give each"):
+        swap(model, "alpha_translution", **place)
+    assert not attention_layers(model)
+
+
 # --- state_dicts, files, copies
 
 

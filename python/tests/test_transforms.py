@@ -10,7 +10,8 @@ if not hasattr(torch, "func") or not hasattr(torch.library, "register_vmap"):
     pytest.skip(f"torch.func with custom ops needs PyTorch 2.5, this is {torch.__version__}",
                 allow_module_level=True)
 
-from torch.func import functional_call, grad, jvp, stack_module_state, vjp, vmap  # noqa: E402
+from torch.func import (functional_call, grad, hessian, jacrev, jvp,  # noqa: E402
+                        stack_module_state, vjp, vmap)
 
 OPS = torch.ops.translution
 METHODS = OPS.method_names()
@@ -158,21 +159,47 @@ def test_vmap_over_each_argument_of_an_op(name):
             torch.testing.assert_close(part, torch.stack(parts))
 
 
-# --- refusals, and dropout
+# --- second derivatives and forward mode
 
-def test_second_derivatives_are_refused_with_advice():
-    layer, x = make("self_attention_no_pos"), x_of(1, 7, 16)
-    with pytest.raises(RuntimeError, match="project: second derivatives are not available; .*"
-                                           "translution.ReferenceAttention"):
-        grad(lambda x: grad(lambda x: layer(x).square().sum())(x).sum())(x)
+def plain_of(layer):
+    plain = translution.ReferenceAttention(**layer.options).double()
+    plain.load_state_dict(layer.state_dict())
+    return plain
 
 
-def test_forward_mode_is_refused_with_advice():
-    layer, x = make("translution"), x_of(1, 7, 16)
-    with pytest.raises(RuntimeError, match="forward-mode derivatives are not available; .*"
-                                           "translution.ReferenceAttention"):
-        jvp(layer, (x,), (x,))
+@pytest.mark.parametrize("method", METHODS)
+def test_jvp(method):
+    layer, x, direction = make(method), x_of(2, 7, 16), x_of(2, 7, 16)
+    torch.testing.assert_close(jvp(layer, (x,), (direction,)),
+                               jvp(plain_of(layer), (x,), (direction,)))
 
+
+@pytest.mark.parametrize("method", METHODS)
+def test_hessian(method):
+    layer, x, u = make(method), x_of(1, 7, 16), x_of(3)
+    plain = plain_of(layer)
+
+    def loss(u, layer=layer):  # of three numbers, so that the Hessian is small
+        return layer(x + u.sum() + u[0] * x.sin() + u[1] * x.cos() * u[2]).square().sum()
+
+    expected = hessian(lambda u: loss(u, plain))(u)
+    torch.testing.assert_close(hessian(loss)(u), expected)
+    torch.testing.assert_close(jacrev(jacrev(loss))(u), expected)
+
+
+@pytest.mark.parametrize("method", ["translution", "alpha_translution", "convolution"])
+def test_vmap_of_grad_of_grad(method):
+    layer, x = make(method), x_of(3, 1, 7, 16)
+
+    def slope(x, layer=layer):
+        return grad(lambda x: layer(x).square().sum())(x).square().sum()
+
+    found, plain = vmap(grad(slope))(x), plain_of(layer)
+    for a, sample in zip(found, x):
+        torch.testing.assert_close(a, grad(lambda x: slope(x, plain))(sample))
+
+
+# --- dropout
 
 def test_dropout_under_vmap():
     layer, x = make("translution", dropout=0.5), x_of(1, 2, 7, 16).expand(3, 2, 7, 16)

@@ -15,13 +15,15 @@ from ._model import ModelCost
 from ._runtime import runtime
 from .adamw import AdamW
 from .authors import NormedAttention, from_authors, from_gpt2, from_timm, to_authors
-from .attention import AlphaTranslution, Attention, LoRTranslution, Relation, Translution
+from ._tokens import Relation
+from .attention import AlphaTranslution, Attention, LoRTranslution, Translution
 from .reference import ReferenceAlphaTranslution, ReferenceAttention, ReferenceTranslution
 from .block import Backbone, Block, FeedForward
 from .checkpoint import load_model, load_weights, save_weights
 from .gpt import GPT
 from .linear import Linear
 from .norm import LayerNorm
+from .points import PointAttention, PointPairs, ReferencePointAttention
 from ._regrid import RegridNote, regrid
 from .swap import SwapReport, swap
 from .vit import ViT
@@ -53,7 +55,10 @@ __all__ = [
     "LoRTranslution",
     "ModelCost",
     "NormedAttention",
+    "PointAttention",
+    "PointPairs",
     "ReferenceAttention",
+    "ReferencePointAttention",
     "RegridNote",
     "Relation",
     "SwapReport",

@@ -4,14 +4,15 @@ parameters."""
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, get_args
+from typing import (TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
+                    get_args)
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from . import _signatures
-from .attention import Grid, Relation, grid_list
+from ._tokens import Grid, Relation, grid_list
 
 _ROTARY_BASE = 10000.0
 
@@ -81,6 +82,25 @@ def relation_slots(relation: Relation, causal: bool) -> Tuple[Tensor, Tensor]:
     return slots.masked_fill(torch.ones_like(slots).triu(1) > 0, -1) if causal else slots, mirror
 
 
+class Slots(NamedTuple):
+    """The slots of a layer, on the CPU; None where the method has none."""
+
+    of_pairs: Optional[Tensor]  #: [N, N]
+    mirror: Optional[Tensor]    #: key slot of each slot, [M]
+    offsets: Optional[Tensor]   #: of each slot, [M, axes]; None for a relation
+
+
+def find_slots(o: Mapping[str, Any], relation: Optional[Relation]) -> Slots:
+    if not uses_offsets(o):
+        return Slots(None, None, None)
+    if relation is not None:
+        return Slots(*relation_slots(relation, o["causal"]), None)
+    sharing, radius = o["sharing"], o["radius"]
+    if o["method"] == "convolution":
+        sharing, radius = "window", o["kernel_size"] // 2
+    return Slots(*grid_slots(o["grid"], o["cls"], o["causal"], o["encoding"], sharing, radius))
+
+
 class Structure(nn.Module):
     """The index tensors of a call, as buffers.
 
@@ -90,12 +110,25 @@ class Structure(nn.Module):
     tables  further buffers: cosine and sine [N, D / 2], features [M, F]
     """
 
+    if TYPE_CHECKING:
+        query: Tensor
+        key: Tensor
+        slot: Tensor
+        key_slot: Tensor
+        place: Tensor
+        pair: Tensor
+        row: Tensor
+        rows: Optional[Tensor]
+        cosine: Tensor
+        sine: Tensor
+        features: Tensor
+
     def __init__(self, slots: Optional[Tensor] = None, mirror: Optional[Tensor] = None,
                  rows: Optional[Tensor] = None, **tables: Optional[Tensor]) -> None:
         super().__init__()
         self.of: Any = None  # the grid and rows of a layer that it is for
         self.groups: List[Tuple[int, int]] = []  # slots of a product, pairs of each slot
-        if slots is not None:
+        if slots is not None and mirror is not None:
             Nq, N = slots.shape
             query, key = (slots >= 0).nonzero(as_tuple=True)
             used, slot, count = torch.unique(slots[query, key], return_inverse=True,
@@ -129,7 +162,7 @@ def grid_tables(o: Mapping[str, Any], offsets: Optional[Tensor]) -> Dict[str, Te
                             for axis in torch.meshgrid(*sides, indexing="ij")], 1)
         angles = F.pad(angles, (0, 0, 1, 0)) if o["cls"] else angles
         tables.update(cosine=angles.cos(), sine=angles.sin())
-    if o["method"] == "gated_position":
+    if o["method"] == "gated_position" and offsets is not None:
         parts = [offsets.square().sum(1, keepdim=True), offsets]
         if o["cls"]:
             parts.append(F.pad(torch.eye(3, device="cpu"), (0, 0, len(offsets) - 3, 0)))

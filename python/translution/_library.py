@@ -16,6 +16,8 @@ _TORCH_IMPORTED_FIRST = "torch" in sys.modules
 
 import torch  # noqa: E402
 
+from . import _compat  # noqa: E402
+
 NAME = "libtranslution.so"
 VARIABLE = "TRANSLUTION_LIBRARY"
 # Written into the library by translution/models/register.cpp.
@@ -150,6 +152,12 @@ class MissingOps:
                            f"{self._reason}")
 
 
+def has_kernels(x: torch.Tensor) -> bool:
+    """Whether the library has kernels for the device and type of x. On meta its ops know all shapes."""
+    types = (torch.float32, torch.float64, torch.bfloat16)
+    return x.device.type == "meta" or (x.device.type == "cpu" and x.dtype in types)
+
+
 #: The file of the library and what it was built for; None if it is not loaded.
 PATH: Optional[Path] = None
 BUILT: Optional[Built] = None
@@ -163,4 +171,6 @@ except LibraryError as error:
                   "which is slower; models and training helpers are not available",
                   RuntimeWarning, stacklevel=2)
 else:
+    # A graph that was compiled with another build of the library may not fit this one.
+    _compat.key_caches(f"translution-{BUILT.version}-{PATH.stat().st_mtime_ns:x}")
     limit_onednn(torch.ops.translution.onednn_limit(), _TORCH_IMPORTED_FIRST)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, Sequence, Type, TypeVa
 import torch
 
 if TYPE_CHECKING:
-    from .attention import Relation
+    from ._tokens import Relation
 
 Method = Literal["self_attention_no_pos", "self_attention", "relative_key", "relative_value",
     "relative_bias", "gated_position", "rotary", "alpha_translution", "translution", "convolution"]

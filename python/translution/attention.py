@@ -3,59 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+import math
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import _library  # noqa: F401  (the ops below come from it)
+from . import _compat, _layout
 from ._explain import Explained, check_layer
+from ._layout import Structure
+from ._library import has_kernels
 from ._options import options_text
 from ._signatures import AlphaTranslutionArguments, AttentionArguments, TranslutionArguments
+from ._tokens import Grid, Relation, Rows, grid_list, row_list
 from .linear import Linear
 
-
-#: Query rows: token indices, as an int64 tensor or as plain ints; tracing records plain ints.
-Rows = Union[Tensor, Sequence[int]]
-#: The sides of a grid; a single int is a sequence of that length.
-Grid = Union[int, Sequence[int]]
-
-
-def row_list(rows: Optional[Rows]) -> List[int]:
-    """Query rows as plain ints; an empty list means all."""
-    if rows is None:
-        return []
-    if isinstance(rows, Tensor):
-        if rows.dim() != 1 or rows.dtype != torch.long:
-            raise ValueError("attention: rows must be a vector of int64 token indices, got "
-                             f"{rows.dtype} {list(rows.shape)}")
-        rows = rows.tolist()
-    if len(rows) == 0:
-        raise ValueError("attention: rows is empty; name one or more query rows")
-    return [int(row) for row in rows]
-
-
-def grid_list(grid: Optional[Grid]) -> List[int]:
-    """The grid of a call as plain ints; an empty list means the layer's."""
-    if grid is None:
-        return []
-    grid = [grid] if isinstance(grid, int) else grid
-    if len(grid) == 0:
-        raise ValueError("attention: grid is empty; name a side for each axis")
-    return [int(side) for side in grid]
-
-
-class Relation(NamedTuple):
-    """A relation between tokens instead of the offsets of a grid, such as the bonds of a molecule.
-
-    slots:     int64 [N, N]; the weight row of the pair "i gathers from j", or -1 for no pair
-    num_slots: how many rows there are
-    mirror:    the key row of each row; empty: the row of the reverse pair
-    """
-
-    slots: Tensor
-    num_slots: int
-    mirror: Sequence[int] = ()
+_CACHED = 16  # structures of other grids and query rows that a layer holds
 
 
 class Attention(AttentionArguments, Explained, nn.Module):
@@ -65,7 +29,29 @@ class Attention(AttentionArguments, Explained, nn.Module):
     smaller grid. With precision "bf16" the operands of products are rounded to bfloat16; everything
     else stays float32. Parameters have the names of the C++ layer: `query`
     [slots, dim, heads*dim_head] and so on, and `out`.
+
+    On devices and in types that the library has no kernels for, such as GPUs and float16, the layer
+    computes in plain PyTorch (translution.reference).
     """
+
+    if TYPE_CHECKING:  # a layer has those of its method
+        query: nn.Parameter
+        key: nn.Parameter
+        value: nn.Parameter
+        query_down: nn.Parameter
+        key_down: nn.Parameter
+        value_down: nn.Parameter
+        query_offsets: nn.Parameter
+        key_offsets: nn.Parameter
+        value_offsets: nn.Parameter
+        value_up: nn.Parameter
+        key_vectors: nn.Parameter
+        value_vectors: nn.Parameter
+        bias: nn.Parameter
+        position_weight: nn.Parameter
+        gate: nn.Parameter
+        kernel: nn.Parameter
+        out: nn.Linear
 
     _method: Optional[str] = None  # the only method of this class; None: any
 
@@ -85,6 +71,7 @@ class Attention(AttentionArguments, Explained, nn.Module):
         o = self.options
         self.out = Linear(o["heads"] * o["dim_head"], o["dim"], precision=o["precision"],
                           device=device, dtype=dtype)
+        self._make_structures()
 
     def _begin(self, options: Dict[str, Any], relation: Optional[Relation]) -> None:
         nn.Module.__init__(self)
@@ -119,6 +106,8 @@ class Attention(AttentionArguments, Explained, nn.Module):
     def _attend(self, x: Tensor, rows: Optional[Rows], mask: Optional[Tensor],
                 grid: Optional[Grid], map: bool) -> Tuple[Tensor, Tensor]:
         """The layer before `out`, and its map if asked for."""
+        if not (has_kernels(x) or has_kernels(self.out.weight)):
+            return self._attend_plain(x, rows, mask, grid)
         o, tables = self.options, self._tables
         return torch.ops.translution.attention_layer(
             x, ",".join(self._names), [getattr(self, name) for name in self._names], o["method"],
@@ -127,6 +116,86 @@ class Attention(AttentionArguments, Explained, nn.Module):
             o["dropout"] if self.training else 0.0, o["mixing"], map, o["workspace"],
             o.get("precision", "float32"),  # layers of older files have none
             mask, grid_list(grid), [] if self.relation else o["grid"], o["dim"])
+
+    # --- in plain PyTorch
+
+    def structure(self, grid: Optional[Tuple[int, ...]] = None,
+                  rows: Optional[Tuple[int, ...]] = None) -> Structure:
+        """The index tensors of plain PyTorch for a grid, at most the layer's on every axis, and for
+        query rows. They are made once for each; before torch.compile, call this for another grid
+        than the layer's."""
+        made = self._made(grid, rows)
+        if made is not None:
+            return made
+        if _compat.is_compiling():
+            raise RuntimeError(f"attention: call structure({grid}) of this layer before torch.compile")
+        if "_slots" not in self.__dict__:
+            self._slots = _layout.find_slots(self.options, self.relation)
+        largest, (slots, mirror, offsets) = self.options["grid"], self._slots
+        tables = _layout.grid_tables(self.options, offsets)
+        if grid is not None:
+            _layout.require_grid(grid, self.options, self.relation)
+            tokens = torch.arange(math.prod(largest), device="cpu").view(*largest)
+            tokens = tokens[tuple(slice(side) for side in grid)].flatten()  # a corner of it
+            tokens = F.pad(tokens + 1, (1, 0)) if self.options["cls"] else tokens
+            slots = None if slots is None else slots[tokens][:, tokens]
+            tables.update({name: value[tokens] for name, value in tables.items()
+                           if name != "features"})
+        at = None if rows is None else torch.tensor(rows, device="cpu")
+        slots = slots if at is None or slots is None else slots[at]
+        tables = {name: value.to(self.out.weight.dtype) for name, value in tables.items()}
+        if len(getattr(self, "structures", ())) in (0, _CACHED):
+            self.structures = nn.ModuleList()
+        made = Structure(slots, mirror, at, **tables).to(self.out.weight.device)
+        made.of = grid, rows
+        self.structures.append(made)
+        return made
+
+    def _made(self, grid: Any, rows: Any) -> Optional[Structure]:
+        for made in getattr(self, "structures", ()):  # torch.compile compares, but has no dicts of these
+            if made.of == (grid, rows):
+                return made
+        return None
+
+    def _make_structures(self) -> None:
+        """Makes the index tensors for the layer's grid again, if calls are in plain PyTorch: cosines
+        from exact angles, and indices that the meta device does not have."""
+        self._modules.pop("structures", None)
+        if not has_kernels(self.out.weight):
+            self.structure()
+
+    def _apply(self, fn: Any, *args: Any, **kwargs: Any) -> nn.Module:
+        self._modules.pop("structures", None)
+        super()._apply(fn, *args, **kwargs)
+        self._make_structures()
+        return self
+
+    def _attend_plain(self, x: Tensor, rows: Optional[Rows], mask: Optional[Tensor],
+                      grid: Optional[Grid]) -> Tuple[Tensor, Tensor]:
+        """`_attend` in plain PyTorch; the map is always computed."""
+        from .reference import attend  # which imports this module
+
+        o = self.options
+        if x.dim() != 3 or x.shape[2] != o["dim"]:
+            raise RuntimeError(f"attention: x must be [B, N, {o['dim']}], got {list(x.shape)}")
+        B, N, _ = x.shape
+        at = tuple(row_list(rows)) or None
+        if at and not 0 <= min(at) <= max(at) < N:
+            raise RuntimeError(f"attention: expected query rows from 0 to {N - 1}, got {list(at)}")
+        if mask is not None and mask.dtype != torch.bool:
+            raise RuntimeError("attention: the key padding mask must be bool, true for a token, got "
+                               f"{mask.dtype}; convert it, such as mask != 0")
+        if mask is not None and mask.shape != (B, N):
+            raise RuntimeError(f"attention: the key padding mask must be [{B}, {N}], the batch and "
+                               f"the tokens, got {list(mask.shape)}")
+        weights = {name: getattr(self, name) for name in self._names}
+        grid = _layout.grid_of_tokens(N, grid, o, self.relation, self.tokens)
+        dropout = o["dropout"] if self.training else 0.0
+        if at and _compat.is_compiling() and self._made(grid, at) is None:
+            # A graph cannot make index tensors: all rows, of which these are taken.
+            out, map = attend(x, weights, self.structure(grid), o, mask, dropout)
+            return out[:, list(at)], map[:, :, list(at)]
+        return attend(x, weights, self.structure(grid, at), o, mask, dropout)
 
     def _project(self, attended: Tensor) -> Tensor:
         return self.out(attended)

@@ -23,13 +23,14 @@ import torch
 from torch import Tensor, nn
 
 from . import Attention, ViT, _layout, runtime
+from ._signatures import Method
 
 DIM, HEADS, GRID, TOKENS = 192, 3, (7, 7), 50
-CASES = [("translution", 4), ("translution", 32), ("alpha_translution", 64), ("self_attention", 64),
+CASES: List[Tuple[Method, int]] = [("translution", 4), ("translution", 32), ("alpha_translution", 64), ("self_attention", 64),
          ("self_attention", 256)]
 
 
-def make_layer(method: str) -> Attention:
+def make_layer(method: Method) -> Attention:
     grid = GRID if method != "self_attention" else ()
     return Attention(DIM, heads=HEADS, dim_head=DIM // HEADS, grid=grid, cls=bool(grid),
                      method=method)
@@ -37,6 +38,9 @@ def make_layer(method: str) -> Attention:
 
 class Careful(nn.Module):
     """The layer in plain PyTorch; it shares the parameters of ours."""
+
+    slots: Tensor
+    key_slots: Tensor
 
     def __init__(self, layer: Attention) -> None:
         super().__init__()
@@ -140,7 +144,7 @@ def in_turns(runs: Dict[str, Callable[[], None]], rounds: int) -> Dict[str, floa
     return {name: statistics.median(times) for name, times in samples.items()}
 
 
-def time_layer(method: str, batch: int, rounds: int) -> Dict[str, Any]:
+def time_layer(method: Method, batch: int, rounds: int) -> Dict[str, Any]:
     torch.manual_seed(0)
     layer = make_layer(method)
     careful = CAREFUL[method](layer)
@@ -151,7 +155,7 @@ def time_layer(method: str, batch: int, rounds: int) -> Dict[str, Any]:
     return {"what": f"{method}, batch {batch}", **times, "ratio": times["compiled"] / times["ours"]}
 
 
-def time_model(method: str, rounds: int) -> Dict[str, Any]:
+def time_model(method: Method, rounds: int) -> Dict[str, Any]:
     """A training step of a ViT with our layers, compiled and not."""
     torch.manual_seed(0)
     model = ViT.named("vit-a/12", method=method, image_size=84, channels=1, classes=10)

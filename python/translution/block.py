@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .attention import Attention, Grid, Rows, row_list
+from ._tokens import Grid, Rows, row_list
+from .attention import Attention
 from .linear import Linear
 from .norm import LayerNorm
 
@@ -88,6 +89,7 @@ class Backbone(nn.Module):
     def attention_maps(self, x: Tensor) -> List[Tensor]:
         """The attention maps of all blocks, [B, heads, N, N] each."""
         maps: List[Tensor] = []
+        block: Any
         for block in self.blocks:
             x, map = block.forward_with_map(x)
             maps.append(map)

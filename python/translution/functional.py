@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from . import _library  # noqa: F401  (the ops below come from it)
-from .attention import Grid, Rows, row_list
+from ._tokens import Grid, Rows, row_list
 
 #: One tensor for queries, keys and values each; None where a role has none.
 Roles = Sequence[Optional[Tensor]]

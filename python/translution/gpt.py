@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ._model import Model
 from ._signatures import GPTArguments
-from .attention import Rows
+from ._tokens import Rows
 from .block import Backbone, start_vectors
 from .linear import Linear
 from .norm import LayerNorm

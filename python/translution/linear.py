@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ._library import has_kernels
 from ._options import check_precision
 
 
@@ -26,6 +28,8 @@ class Linear(nn.Linear):
         self.precision = check_precision(precision)
 
     def forward(self, input: Tensor) -> Tensor:
+        if self.precision == "float32" and not has_kernels(input):
+            return F.linear(input, self.weight, self.bias)
         biases = [] if self.bias is None else [self.bias]
         return torch.ops.translution.project(input, [self.weight], biases, True,
                                              self.precision)[0]

@@ -4,9 +4,10 @@
     y = layer(torch.randn(2, 50, 192))
 
 ReferenceAttention takes the arguments of Attention and has its parameters, so state_dicts load both
-ways. `attend` is the layer as a function. Both run on any device and in any floating type, compile
-as a whole (torch.compile with fullgraph=True, PyTorch 2) and have derivatives of any order. They
-have not been run on a GPU. docs/op.md has the formulas.
+ways. `attend` is the layer as a function, which Attention itself calls where the library has no
+kernels. Both run on any device and in any floating type, compile as a whole (torch.compile with
+fullgraph=True, PyTorch 2) and have derivatives of any order. They have not been run on a GPU.
+docs/op.md has the formulas.
 
 Products: all slots with equally many pairs are one `bmm`, such as the offsets +-dy, +-dx of a grid.
 A grid of rows x cols with a class token takes at most rows * cols + 3 products per relative role;
@@ -30,13 +31,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import _compat, _layout
+from . import _layout
 from ._layout import Structure
 from ._signatures import AlphaTranslutionArguments, TranslutionArguments
-from .attention import Attention, Grid, Relation, Rows, row_list
+from ._tokens import Grid, Relation, Rows
+from .attention import Attention
 
 _NOT_MULTIPLIED = ("key_vectors", "value_vectors", "bias", "position_weight")
-_CACHED = 16  # structures of other grids and query rows that a layer holds
 
 
 def _heads(x: Tensor, H: int) -> Tensor:
@@ -46,7 +47,7 @@ def _heads(x: Tensor, H: int) -> Tensor:
 def _rotate(x: Tensor, cosine: Tensor, sine: Tensor, H: int) -> Tensor:
     """Rotates channel d of each head against channel d + D/2: x [B, N, H*D], cosine [N, D/2]."""
     a, b = _heads(x, H).chunk(2, -1)
-    cosine, sine = cosine[:, None], sine[:, None]
+    cosine, sine = cosine.unsqueeze(1), sine.unsqueeze(1)
     return torch.cat([a * cosine - b * sine, b * cosine + a * sine], -1).flatten(2)
 
 
@@ -79,11 +80,12 @@ def _weighted_sum(weights: Optional[Tensor], v: Tensor, table: Optional[Tensor],
                   Nq: int, H: int, dtype: torch.dtype) -> Tensor:
     """sum_j weights_ij v_ij, [B, Nq, E]; without weights all are 1."""
     if table is None:
+        assert weights is not None
         return (weights.to(v.dtype) @ _heads(v, H).transpose(1, 2)).transpose(1, 2).flatten(2)
     V = _encode(v, table, s.key, s.slot, s)  # [P, B, E]
     if weights is not None:
         at_pairs = weights.permute(2, 3, 0, 1).flatten(0, 1).index_select(0, s.pair)  # [P, B, H]
-        V = (at_pairs[..., None] * _heads(V, H)).flatten(2)
+        V = (at_pairs.unsqueeze(-1) * _heads(V, H)).flatten(2)
     out = V.new_zeros(Nq, len(v), table.shape[2], dtype=dtype).index_add(0, s.query, V.to(dtype))
     return out.transpose(0, 1).to(v.dtype)
 
@@ -114,7 +116,7 @@ def attend(x: Tensor, weights: Mapping[str, Tensor], structure: Structure,
     """
     s, H, (B, N, _) = structure, options["heads"], x.shape
     dtype = torch.promote_types(x.dtype, torch.float32)  # of scores and sums
-    fix: Callable[[Tensor], Tensor] = _rounded if options["precision"] == "bf16" else lambda x: x
+    fix: Callable[[Tensor], Tensor] = _rounded if options.get("precision") == "bf16" else lambda x: x
     w = {name: value if name in _NOT_MULTIPLIED or value.dim() < 2 else fix(value)
          for name, value in weights.items()}
     given, x = x.dtype, fix(x)
@@ -131,8 +133,8 @@ def attend(x: Tensor, weights: Mapping[str, Tensor], structure: Structure,
 
     if "kernel" in w:
         map = torch.ones(B, H, Nq, N, dtype=given, device=x.device)
-        out = _weighted_sum(None, x, w["kernel"], s, Nq, H, dtype)
-        return out.to(given), map if closed is None else map.masked_fill(closed, 0)
+        sums = _weighted_sum(None, x, w["kernel"], s, Nq, H, dtype)
+        return sums.to(given), map if closed is None else map.masked_fill(closed, 0)
 
     def side(features: Tensor, name: str) -> Tuple[Tensor, Optional[Tensor]]:
         """Features and table of a role, or its projection by a shared matrix."""
@@ -153,9 +155,10 @@ def attend(x: Tensor, weights: Mapping[str, Tensor], structure: Structure,
             vectors = _heads(at_slots("key_vectors"), H)
             score = torch.einsum("bihd,ijhd->bhij", _heads(q, H), vectors).to(dtype)
         if hasattr(s, "cosine"):
-            turns = (s.cosine, s.sine)
-            at_rows = turns if s.rows is None else [t.index_select(0, s.rows) for t in turns]
-            q, k = _rotate(q, *at_rows, H), _rotate(k, *turns, H)
+            k = _rotate(k, s.cosine, s.sine, H)
+            cosine, sine = (t if s.rows is None else t.index_select(0, s.rows)
+                            for t in (s.cosine, s.sine))
+            q = _rotate(q, cosine, sine, H)
         score = score + _scores(q, table_q, k, table_k, s, H, dtype)
     if "query_down" in w:
         small_q, small_k = fix(queries @ w["query_down"]), fix(x @ w["key_down"])
@@ -169,10 +172,11 @@ def attend(x: Tensor, weights: Mapping[str, Tensor], structure: Structure,
     map = _softmax(score, closed)
     if "gate" in w:
         position = (s.features @ w["position_weight"]).index_select(0, s.row).view(Nq, N, H)
-        gate = w["gate"].to(dtype).sigmoid()[:, None, None]
+        gate = w["gate"].to(dtype).sigmoid().view(-1, 1, 1)
         map = (1 - gate) * map + gate * _softmax(position.permute(2, 0, 1).to(dtype), closed)
 
-    applied, out = F.dropout(map, dropout) if dropout > 0 else map, 0
+    applied = F.dropout(map, dropout) if dropout > 0 else map
+    out: Any = 0
     if "value" in w:
         out = _weighted_sum(applied, *side(x, "value"), s, Nq, H, dtype)
     if "value_vectors" in w:
@@ -194,83 +198,25 @@ class ReferenceAttention(Attention):
         self._begin(options, relation)
         self.options = o = _layout.complete_options(options, relation)
         self.tokens = math.prod(o["grid"]) + o["cls"] if o["grid"] else 0
-        self._slots = self._mirror = self._offsets = None  # of the layer's grid, on the CPU
+        self._slots = _layout.find_slots(o, relation)
         if relation is not None:
-            self._slots, self._mirror = _layout.relation_slots(relation, o["causal"])
-            self.tokens = len(self._slots)
-        elif _layout.uses_offsets(o):
-            sharing, radius = o["sharing"], o["radius"]
-            if o["method"] == "convolution":
-                sharing, radius = "window", o["kernel_size"] // 2
-            self._slots, self._mirror, self._offsets = _layout.grid_slots(
-                o["grid"], o["cls"], o["causal"], o["encoding"], sharing, radius)
-        if not _layout.uses_offsets(o):
-            self._slots = None
-        self._pairs = "" if self._slots is None else "offsets"
+            self.tokens = len(relation.slots)
+        self._pairs = "" if self._slots.of_pairs is None else "offsets"
         self._register_parameters(device, dtype)
         self.out = nn.Linear(o["heads"] * o["dim_head"], o["dim"], device=device, dtype=dtype)
-        self.structures = nn.ModuleList()
-        self.structure()
+        self._make_structures()
 
     def _initial_parameters(self, device: Any, dtype: Optional[torch.dtype]) -> Dict[str, Tensor]:
-        M = 0 if self._mirror is None else len(self._mirror)
+        M = 0 if self._slots.mirror is None else len(self._slots.mirror)
         return _layout.initial_parameters(self.options, M, device, dtype)
 
-    def structure(self, grid: Optional[Tuple[int, ...]] = None,
-                  rows: Optional[Tuple[int, ...]] = None) -> Structure:
-        """The index tensors for a grid, at most the layer's on every axis, and for query rows. They
-        are made once for each; before torch.compile, call this for another grid than the layer's."""
-        for made in self.structures:  # torch.compile can compare sizes, but not look them up
-            if made.of == (grid, rows):
-                return made
-        if _compat.is_compiling():
-            raise RuntimeError(f"attention: call structure({grid}, {rows}) before torch.compile")
-        largest = self.options["grid"]
-        tables, slots = _layout.grid_tables(self.options, self._offsets), self._slots
-        if grid is not None:
-            _layout.require_grid(grid, self.options, self.relation)
-            tokens = torch.arange(math.prod(largest), device="cpu").view(*largest)
-            tokens = tokens[tuple(slice(side) for side in grid)].flatten()  # a corner of it
-            tokens = F.pad(tokens + 1, (1, 0)) if self.options["cls"] else tokens
-            slots = None if slots is None else slots[tokens][:, tokens]
-            tables.update({name: value[tokens] for name, value in tables.items()
-                           if name != "features"})
-        at = None if rows is None else torch.tensor(rows, device="cpu")
-        slots = slots if at is None or slots is None else slots[at]
-        tables = {name: value.to(self.out.weight.dtype) for name, value in tables.items()}
-        if len(self.structures) >= _CACHED:
-            self.structures = nn.ModuleList()
-        made = Structure(slots, self._mirror, at, **tables).to(self.out.weight.device)
-        made.of = grid, rows
-        self.structures.append(made)
-        return made
-
-    def _apply(self, fn: Any, *args: Any, **kwargs: Any) -> nn.Module:
-        # Made again: cosines from exact angles, and indices that the meta device does not have.
-        self.structures = nn.ModuleList()
-        super()._apply(fn, *args, **kwargs)
+    def _make_structures(self) -> None:
+        self._modules.pop("structures", None)
         self.structure()
-        return self
 
     def _attend(self, x: Tensor, rows: Optional[Rows], mask: Optional[Tensor],
                 grid: Optional[Grid], map: bool) -> Tuple[Tensor, Tensor]:
-        o = self.options
-        if x.dim() != 3 or x.shape[2] != o["dim"]:
-            raise RuntimeError(f"attention: x must be [B, N, {o['dim']}], got {list(x.shape)}")
-        B, N, _ = x.shape
-        at = tuple(row_list(rows)) or None
-        if at and not 0 <= min(at) <= max(at) < N:
-            raise RuntimeError(f"attention: expected query rows from 0 to {N - 1}, got {list(at)}")
-        if mask is not None and mask.dtype != torch.bool:
-            raise RuntimeError("attention: the key padding mask must be bool, true for a token, got "
-                               f"{mask.dtype}; convert it, such as mask != 0")
-        if mask is not None and mask.shape != (B, N):
-            raise RuntimeError(f"attention: the key padding mask must be [{B}, {N}], the batch and "
-                               f"the tokens, got {list(mask.shape)}")
-        weights = {name: getattr(self, name) for name in self._names}
-        grid = _layout.grid_of_tokens(N, grid, o, self.relation, self.tokens)
-        return attend(x, weights, self.structure(grid, at), o, mask,
-                      o["dropout"] if self.training else 0.0)
+        return self._attend_plain(x, rows, mask, grid)
 
     def _project(self, attended: Tensor) -> Tensor:
         if self.options["precision"] == "bf16":

@@ -77,6 +77,34 @@ TEST(BenchOpText, HasTheFiguresWithTheirUnits) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+class BenchPoints : public testing::TestWithParam<std::string> {};
+
+TEST_P(BenchPoints, MeasuresALayerBetweenPoints) {
+  const json result = json_of(
+      "bench op --points 40 --dim 12 --heads 3 --dim-head 4 --batch 2 --repeats 2 " + GetParam());
+  expect_positive(result, {"forward_ms", "backward_ms", "gflops", "sgemm_gflops",
+                           "fraction_of_sgemm", "threads"});
+  const bool has_matrices = GetParam().find("relative_bias") == std::string::npos;
+  EXPECT_EQ(result.contains("products_ms"), has_matrices);
+  if (has_matrices) expect_positive(result, {"products_ms", "products_of_sgemm"});
+  EXPECT_LT(result["max_error"], GetParam().find("bf16") == std::string::npos ? 1e-4 : 2e-2);
+  EXPECT_EQ(result["implementation"], "fused");
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, BenchPoints,
+                         testing::Values("--radius 2 --neighbours 5", "--axes 1 --cls",
+                                         "--axes 2 --method alpha_translution --precision bf16",
+                                         "--method relative_bias", "--method convolution"));
+
+TEST(BenchPointsText, NamesTheLattice) {
+  const std::string text = output_of(
+      "bench op --points 20 --axes 1 --neighbours 3 --dim 12 --heads 3 --dim-head 4 --batch 2 "
+      "--repeats 1 --threads 1");
+  EXPECT_THAT(text, StartsWith("translution: 20 points, 1 axis, radius 1, 3 neighbours, 12 "
+                               "channels, 3 heads of 4, batch 2, 1 thread\n"));
+  EXPECT_THAT(text, HasSubstr("rows of the lattice "));
+}
+
 // ------------------------------------------------------------------------------ precision
 
 void expect_beside_float32(const json& result) {
@@ -173,6 +201,10 @@ const WrongCall kWrongCalls[] = {
     {"bench --batch 4 op", "option --batch goes after the command"},
     {"bench op --grid 7y7", "--grid: expected sides such as 160, 7x7 or 4x7x7, got '7y7'"},
     {"bench op --threads 0", "--threads: expected 1 to 1024, got 0"},
+    {"bench op --neighbours 3", "--neighbours: belongs to --points N"},
+    {"bench op --points 9 --axes 4", "--axes: expected 1 to 3, got 4"},
+    {"bench op --points 9 --grid 3x3", "--grid: belongs to tokens on a grid; leave out --points"},
+    {"bench op --points 9 --causal", "--causal: belongs to tokens on a grid; leave out --points"},
     {"bench step", "--model NAME is missing; see translution bench step --help"},
 };
 

@@ -45,7 +45,7 @@ TEST(Help, GroupsTheCommands) {
     return names;
   };
   EXPECT_THAT(commands_of("Train and use models"),
-              ElementsAre("train", "eval", "predict", "generate", "report"));
+              ElementsAre("train", "eval", "predict", "generate", "report", "serve"));
   EXPECT_THAT(commands_of("Study models and reproduce the paper"),
               ElementsAre("list", "info", "bench", "reproduce", "results", "configs"));
   EXPECT_THAT(commands_of("Tools"), ElementsAre("data", "convert", "completion", "manual"));
@@ -56,6 +56,7 @@ TEST(Help, ShowsRequiredArgumentsAndOptionsInTheUsage) {
       {"train", "--out RUN [OPTIONS]"},
       {"eval", "RUN [OPTIONS]"},
       {"predict", "RUN IMAGE... [OPTIONS]"},
+      {"serve", "RUN... [OPTIONS]"},
       {"list", "[OPTIONS]"},
       {"info", "(--model NAME | --paper-table TABLE) [OPTIONS]"},
       {"bench", "COMMAND [OPTIONS]"},

@@ -96,14 +96,24 @@ def photos(path: Path, program: Path) -> None:
             folder = path / split / name
             folder.mkdir(parents=True)
             for i in range(2):
-                (folder / f"{i}.png").write_bytes(_png(16, level + i))
+                (folder / f"{i}.png").write_bytes(_png(16, 16, level + i))
 
 
-def _png(side: int, level: int) -> bytes:
+def cifar10(path: Path, program: Path) -> None:
+    """Strips of ten grey images each, and their labels."""
+    path.mkdir(parents=True)
+    strips = [f"data_batch_{i}.png" for i in range(1, 6)]
+    for name in [*strips, "test_batch.png"]:
+        (path / name).write_bytes(_png(10, 32 * 32, 99))
+    (path / "train_lables.json").write_text(json.dumps(5 * list(range(10))))
+    (path / "test_lables.json").write_text(json.dumps(list(range(10))))
+
+
+def _png(rows: int, cols: int, level: int) -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)  # 8 bits, grey
-    pixels = zlib.compress((b"\0" + bytes([level]) * side) * side)
+    header = struct.pack(">IIBBBBB", cols, rows, 8, 0, 0, 0, 0)  # 8 bits, grey
+    pixels = zlib.compress((b"\0" + bytes([level]) * cols) * rows)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
@@ -129,6 +139,7 @@ def values(path: Path, program: Path) -> None:
 
 
 MAKERS: Dict[str, Callable[[Path, Path], None]] = {
+    "data/cifar10-files": cifar10,
     "data/gpt2": vocabulary,
     "data/mnist": mnist,
     "data/photos": photos,

@@ -36,10 +36,12 @@ TINY = [
     (r"translution train .*--help", ""),
     (r"translution train ", "--hybrid-layers 1 --steps 1 --batch 2 --eval-limit 8"),
     (r"translution generate ", "--tokens 4"),
+    (r"translution bench op --points ", "--points 30 --dim 24 --heads 3 --dim-head 8 --batch 2 --repeats 1"),
     (r"translution bench op ", "--dim 24 --heads 3 --dim-head 8 --batch 2 --repeats 1"),
     (r"translution bench step ", "--hybrid-layers 1 --batch 2 --repeats 1"),
     (r"translution bench generate ", "--model gpt-tiny-32 --repeats 1"),
     (r"translution\.bench_step", "--method alpha_translution --batch 2 --repeats 1 --rounds 1"),
+    (r"translution\.bench_points", "--batch 1 --points 20 --dim 16 --neighbours 4 --rounds 1"),
     (r"scripts/figures measure", "--only gated_position --repeats 1"),
     (r"build/benchmarks/bench_bf16", "--quick"),
     (r"build/benchmarks/", "--benchmark_list_tests"),
@@ -102,6 +104,7 @@ class Sandbox:
             **{k: v for k, v in os.environ.items() if not k.startswith("TRANSLUTION_")},
             "PATH": f"{folder / 'build'}:{tools}:{os.environ['PATH']}",
             "PYTHONPATH": str(folder / "python"), "PYTHONDONTWRITEBYTECODE": "1",
+            "TRANSLUTION_LIBRARY": str(build / "libtranslution.so"),  # of a build outside of the tree
             "OMP_WAIT_POLICY": "passive"}  # beside other tests
 
     def run_command(self, snippet: Snippet) -> None:

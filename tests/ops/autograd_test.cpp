@@ -82,29 +82,6 @@ TEST(Autograd, AnUnusedOutputDoesNotChangeGradients) {
     }
 }
 
-TEST(Autograd, RefusesASecondDerivativeWithAReason) {
-  for (const auto& entry : kMethods) {
-    const Case c(small(entry.value));
-    SCOPED_TRACE(c.config().str());
-    const auto inputs = c.inputs_with_grad();
-    const auto loss = c.run(inputs).square().sum();
-    const auto& x = inputs.at("x");
-    const auto dx = torch::autograd::grad({loss}, {x}, {}, c10::nullopt, /*create_graph=*/true)[0];
-    // The op whose gradient was computed last throws.
-    const char* const op = entry.value == Method::convolution   ? "convolution"
-                           : entry.value == Method::translution ? "attention"
-                                                                : "project";
-    try {
-      torch::autograd::grad({dx.square().sum()}, {x});
-      ADD_FAILURE() << "no error";
-    } catch (const c10::Error& error) {
-      EXPECT_THAT(error.what_without_backtrace(),
-                  ::testing::StartsWith(std::string(op) + ": second derivatives are not available; "
-                                                          "use plain PyTorch instead"));
-    }
-  }
-}
-
 // The message of the error that `work` throws.
 template <typename Work>
 std::string message_of(const Work& work) {

@@ -10,6 +10,7 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/peak_memory.h"
+#include "translution/nn/points.h"
 #include "translution/ops/attention.h"
 
 namespace translution::testing {
@@ -65,6 +66,33 @@ TEST(Memory, TranslutionTrainsInLessThanOneTensorOfEncodings) {
 
 TEST(Memory, AlphaTrainsInLessThanOneTensorOfSmallEncodings) {
   expect_small(Layer("alpha memory", R, R, /*content=*/true), R);
+}
+
+// All pairs of points, with gradients of positions and spacing.
+void expect_small_between_points(Method method) {
+  constexpr int64_t kPoints = 1024, kDim = 192;
+  Position position;
+  position.method = method;
+  PointOptions lattice;
+  lattice.axes = 2, lattice.spacing = {0.5}, lattice.learn_spacing = true;
+  PointAttention layer(AttentionOptions(kDim).heads(3).position(position), lattice);
+  const auto x = at::randn({kPoints, kDim}).requires_grad_(true),
+             positions = at::rand({kPoints, 2}).requires_grad_(true);
+  const double growth =
+      peak_growth([&] { layer->forward(x, {positions}).square().sum().backward(); });
+  if (growth < 0) GTEST_SKIP() << "/proc does not report peak memory";
+  const double rows = static_cast<double>(kPoints * kPoints * kDim) * 4 / kMegabyte;
+  std::printf("peak growth %.0f MB; a row of every pair takes %.0f MB\n", growth, rows);
+  EXPECT_GT(growth, 1);
+  EXPECT_LT(growth, 0.5 * rows);
+}
+
+TEST(Memory, TranslutionBetweenPointsTrainsInLessThanHalfOfARowOfEveryPair) {
+  expect_small_between_points(Method::translution);
+}
+
+TEST(Memory, AlphaBetweenPointsTrainsInLessThanHalfOfARowOfEveryPair) {
+  expect_small_between_points(Method::alpha_translution);
 }
 
 TEST(Memory, PeakGrowthMeasuresATensor) {

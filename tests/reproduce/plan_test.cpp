@@ -186,6 +186,24 @@ TEST(Plan, AnImageFolderSetsOnlyTheClasses) {
   EXPECT_EQ(plan.rows.front().figures.front().set, "val");
 }
 
+TEST(Plan, SmallImagesOfAFolderHaveAsManyPatches) {
+  const DataFacts small{50000, 10000, 3, 10, {32, 32}, 0};
+  PlanRequest request{"position_encodings", Budget::desk, {}, {0}, "images:data/cifar10"};
+  request.settings = {{"image-size", "32"}};
+  EXPECT_EQ(data_of(request).image_size, 32);
+  const auto plan = make_plan(request, small);
+  for (const auto& row : plan.rows) {
+    EXPECT_EQ(row.model.grid(), row.paper.model.grid());
+    EXPECT_EQ(row.model.patch_size, 8);
+    EXPECT_THAT(row.cuts, Contains("32x32 instead of 224x224 pixels"));
+  }
+  request.settings["image-size"] = "32x24";
+  EXPECT_EQ(refusal(request, small),
+            "--image-size: expected a square, as image folders are cropped to one, got 32x24");
+  EXPECT_EQ(refusal({"imagenet", Budget::desk, {}, {0}, "digits", {{"image-size", "32"}}}),
+            "--image-size: expected image folders (--data images:DIR), got digits");
+}
+
 TEST(Plan, AugmentationIsAnOptionOfImageFoldersOnly) {
   const DataFacts flowers{800, 200, 3, 17, {224, 224}, 0};
   const auto plan_with = [&](const std::map<std::string, std::string>& settings) {

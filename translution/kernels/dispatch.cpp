@@ -22,6 +22,19 @@ const RowOps<double>& row_ops<double>(Isa isa) {
   return row_ops_scalar_double();
 }
 
+template <typename T>
+GemmFunction<T> gemm_function(Isa isa) {
+#ifdef TRANSLUTION_X86
+  if (isa >= Isa::avx512) return multiply_avx512;
+  if (isa == Isa::avx2) return multiply_avx2;
+#endif
+  (void)isa;
+  return multiply_scalar;
+}
+
+template GemmFunction<float> gemm_function<float>(Isa isa);
+template GemmFunction<double> gemm_function<double>(Isa isa);
+
 const Bf16RowOps& bf16_row_ops(Isa isa) {
 #ifdef TRANSLUTION_X86
   if (isa >= Isa::avx512_bf16) return bf16_row_ops_avx512_bf16();

@@ -10,18 +10,6 @@
 #include <libxsmm.h>
 #endif
 
-// A BLAS through its Fortran interface, which LibTorch's wheels export, too: there it is MKL.
-extern "C" {
-void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
-            const int* k, const float* alpha, const float* a, const int* lda, const float* b,
-            const int* ldb, const float* beta, float* c, const int* ldc);
-void dgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
-            const int* k, const double* alpha, const double* a, const int* lda, const double* b,
-            const int* ldb, const double* beta, double* c, const int* ldc);
-// Null if the BLAS is not MKL.
-[[gnu::weak]] int MKL_Set_Num_Threads_Local(int threads);
-}
-
 namespace translution::kernels {
 namespace {
 
@@ -31,30 +19,23 @@ void count(int64_t m, int64_t n, int64_t k, int64_t times = 1) {
   count_gemm_flops(2 * m * n * k * times);
 }
 
-// The BLAS is column-major, so the operands are swapped.
 template <typename T>
-void blas(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
-          int64_t ldb, T beta, T* c, int64_t ldc) {
-  const char left = tb ? 'T' : 'N', right = ta ? 'T' : 'N';
-  const int rows = n, cols = m, inner = k, la = ldb, lb = lda, lc = ldc;
-  const T alpha = 1;
-  if constexpr (std::is_same_v<T, float>)
-    sgemm_(&left, &right, &rows, &cols, &inner, &alpha, b, &la, a, &lb, &beta, c, &lc);
-  else
-    dgemm_(&left, &right, &rows, &cols, &inner, &alpha, b, &la, a, &lb, &beta, c, &lc);
+void own(const Gemm<T>& product) {
+  static const GemmFunction<T> multiply = gemm_function<T>(chosen_isa());
+  multiply(product);
 }
 
 #ifdef TRANSLUTION_HAS_XSMM
 constexpr int64_t kNarrow = 64;
-// libxsmm forwards products with m * n * k above this to the BLAS.
+// libxsmm would hand products with m * n * k above this to a BLAS.
 constexpr int64_t kXsmmLimit = 64 * 64 * 64;
 
 // libxsmm is column-major, so the operands are swapped. Its generated code does not support a
 // transposed right operand, which is small here and is transposed first. Long products are split
 // along their rows: 1024x24x24 takes 9.5 us instead of 47 us on a processor that OpenBLAS does not
 // recognise.
-void xsmm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
-          const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+void xsmm(const Gemm<float>& product) {
+  auto [ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc] = product;
   float transposed[kNarrow * kNarrow];
   if (tb) {
     for (int64_t col = 0; col < n; ++col)
@@ -95,26 +76,26 @@ auto generate_small_gemm(bool ta, int64_t m, int64_t n, int64_t k, int64_t lda, 
 }  // namespace
 
 template <>
-void gemm<float>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
-                 const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+void gemm<float>(const Gemm<float>& product) {
+  const auto& [ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc] = product;
   count(m, n, k);
+  if (m * n * k == 0) return own(product);
 #ifdef TRANSLUTION_HAS_XSMM
   if (n < kNarrow && (ta ? m : k) < kNarrow &&
       (!tb || k < kNarrow))  // b must fit into `transposed`
-    return xsmm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
+    return xsmm(product);
 #endif
 #ifdef TRANSLUTION_HAS_DNNL
   dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
 #else
-  blas(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
+  own(product);
 #endif
 }
 
 template <>
-void gemm<double>(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda,
-                  const double* b, int64_t ldb, double beta, double* c, int64_t ldc) {
-  count(m, n, k);
-  blas(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
+void gemm<double>(const Gemm<double>& product) {
+  count(product.m, product.n, product.k);
+  own(product);
 }
 
 template <typename T>
@@ -151,10 +132,6 @@ int64_t small_gemm_limit() {
 #endif
 }
 
-int set_mkl_threads(int threads) {
-  return MKL_Set_Num_Threads_Local != nullptr ? MKL_Set_Num_Threads_Local(threads) : 0;
-}
-
 void count_gemm_flops(int64_t flops) { total_flops.fetch_add(flops, std::memory_order_relaxed); }
 
 int64_t gemm_flops() { return total_flops.load(std::memory_order_relaxed); }
@@ -165,9 +142,9 @@ const char* gemm_libraries() {
 #elif defined(TRANSLUTION_HAS_DNNL)
   return "oneDNN";
 #elif defined(TRANSLUTION_HAS_XSMM)
-  return MKL_Set_Num_Threads_Local != nullptr ? "libxsmm + MKL" : "libxsmm + BLAS";
+  return "own kernels + libxsmm";
 #else
-  return MKL_Set_Num_Threads_Local != nullptr ? "MKL" : "BLAS";
+  return "own kernels";
 #endif
 }
 

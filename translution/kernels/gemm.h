@@ -2,20 +2,44 @@
 
 #include <cstdint>
 
+#include "translution/core/cpu_info.h"
+
 namespace translution::kernels {
 
-/// C = op(A) op(B) + beta C, row-major, on the calling thread. op(A) is m x k, op(B) k x n;
-/// lda, ldb, ldc are the row strides of the stored A, B and C.
-///
-/// For float, uses libxsmm if both n and k are below 64, otherwise oneDNN (0.9 to 1.0 of the SGEMM
-/// rate from 64 rows on), otherwise the BLAS; libraries that the build did not find are skipped.
-/// For double, uses the BLAS.
+/// C = op(A) op(B) + beta C, row-major. op(A) is m x k, op(B) k x n; lda, ldb, ldc are the row
+/// strides of the stored A, B and C.
+template <typename T>
+struct Gemm {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k;
+  const T* a;
+  int64_t lda;
+  const T* b;
+  int64_t ldb;
+  T beta;
+  T* c;
+  int64_t ldc;
+};
+
+/// The product on the calling thread. For float, uses libxsmm if both n and k are below 64 and
+/// oneDNN otherwise, where the build found them; else our own kernels (gemm-inl.h), which have 0.93
+/// to 1.0 of oneDNN's rate.
 ///
 /// Signals must not interrupt oneDNN: callers block them with SignalsWait of ops/parallel.h, as
 /// parallel_each does.
 template <typename T>
+void gemm(const Gemm<T>& product);
+template <typename T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,
-          int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc);
+          int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
+  gemm<T>({transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc});
+}
+
+/// Our own kernels for an instruction set.
+template <typename T>
+using GemmFunction = void (*)(const Gemm<T>& product);
+template <typename T>
+GemmFunction<T> gemm_function(Isa isa);
 
 /// A product of narrow matrices that is computed many times, C = op(A) B + beta C as above. Its
 /// code is looked up once. FLOPs are added in the destructor.
@@ -38,10 +62,6 @@ class SmallGemm {
   int64_t calls_ = 0;
 };
 
-/// Sets MKL's own number of threads for products of the calling thread and returns the previous
-/// one; 0: as many as OpenMP has. Returns 0 if the BLAS is not MKL.
-int set_mkl_threads(int threads);
-
 /// Number of channels below which many small products are faster than one large product; 0 in a
 /// build without libxsmm.
 int64_t small_gemm_limit();
@@ -51,7 +71,7 @@ int64_t gemm_flops();
 /// Adds the FLOPs of products that are computed elsewhere.
 void count_gemm_flops(int64_t flops);
 
-/// The libraries that this build uses for float: "oneDNN + libxsmm", "libxsmm + MKL", "BLAS"…
+/// The libraries that this build uses for float: "oneDNN + libxsmm", "own kernels"…
 const char* gemm_libraries();
 
 }  // namespace translution::kernels

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "translution/kernels/bf16.h"
+#include "translution/kernels/gemm.h"
 #include "translution/kernels/row_ops.h"
 
 namespace translution::kernels {
@@ -16,6 +17,12 @@ const RowOps<float>& row_ops_avx512_float();
 const RowOps<double>& row_ops_avx512_double();
 const Bf16RowOps& bf16_row_ops_avx512();
 const Bf16RowOps& bf16_row_ops_avx512_bf16();
+void multiply_scalar(const Gemm<float>& product);
+void multiply_scalar(const Gemm<double>& product);
+void multiply_avx2(const Gemm<float>& product);
+void multiply_avx2(const Gemm<double>& product);
+void multiply_avx512(const Gemm<float>& product);
+void multiply_avx512(const Gemm<double>& product);
 
 // C [m,n] = A [m,k] B, or C += A B if `accumulate`. B is packed, see PackedMatrix.
 struct Bf16Product {

@@ -1,5 +1,6 @@
 #define TRANSLUTION_VECTOR_BYTES 16
 #include "translution/kernels/bf16_rows-inl.h"
+#include "translution/kernels/gemm-inl.h"
 #include "translution/kernels/isa.h"
 
 namespace translution::kernels {
@@ -7,5 +8,7 @@ namespace translution::kernels {
 const RowOps<float>& row_ops_scalar_float() { return kOps<float>; }
 const RowOps<double>& row_ops_scalar_double() { return kOps<double>; }
 const Bf16RowOps& bf16_row_ops_scalar() { return kBf16Ops; }
+void multiply_scalar(const Gemm<float>& product) { multiply_matrices(product); }
+void multiply_scalar(const Gemm<double>& product) { multiply_matrices(product); }
 
 }  // namespace translution::kernels

@@ -1,3 +1,5 @@
+#pragma once
+
 // The row operations, written once on GCC vectors and compiled under each instruction set's flags
 // by isa_*.cpp, which define TRANSLUTION_VECTOR_BYTES. Everything is in an anonymous namespace: a
 // copy compiled for AVX-512 must never be the one that the linker keeps for the whole program.
@@ -406,6 +408,35 @@ void transpose(const T* x, int64_t rows, int64_t ldx, int64_t cols, T alpha, T b
   }
 }
 
+// Taps are summed in registers, a vector of channels at a time.
+template <typename T, int64_t bytes = TRANSLUTION_VECTOR_BYTES>
+void combine(const T* const* rows, const T* weight, int64_t taps, int64_t n, T* out,
+             int64_t c = 0) {
+  using V = Vector<T, bytes>;
+  for (; c + V::kLanes <= n; c += V::kLanes) {
+    auto sum = V::load(rows[0] + c) * weight[0];
+    for (int64_t t = 1; t < taps; ++t) sum += V::load(rows[t] + c) * weight[t];
+    V::store(out + c, sum);
+  }
+  if constexpr (V::kLanes > 1)
+    if (c < n) combine<T, bytes / 2>(rows, weight, taps, n, out, c);
+}
+
+template <typename T>
+void combine_taps(const T* const* rows, const T* weight, int64_t taps, int64_t n, T* out) {
+  combine<T>(rows, weight, taps, n, out);
+}
+
+template <typename T>
+void spread_taps(const T* x, const T* weight, int64_t taps, int64_t n, T* const* rows) {
+  for (int64_t t = 0; t < taps; ++t) add_scaled<T>(weight[t], x, n, rows[t]);
+}
+
+template <typename T>
+void tap_dots(const T* const* rows, const T* x, int64_t taps, int64_t n, T* out) {
+  for (int64_t t = 0; t < taps; ++t) out[t] = dot<T>(rows[t], x, n);
+}
+
 template <typename T>
 void adamw(const AdamWStep<T>& step, const T* gradient, int64_t count, T* __restrict weight,
            T* __restrict first, T* __restrict second) {
@@ -432,6 +463,9 @@ template <typename T>
 constexpr RowOps<T> kOps{{head_dots<T>, scale_heads<T>, add_scaled_heads<T>},
                          {rows_last_dots<T>, rows_last_scale<false, T>, rows_last_scale<true, T>},
                          dot_and_add<T>,
+                         combine_taps<T>,
+                         spread_taps<T>,
+                         tap_dots<T>,
                          add<T>,
                          softmax_lanes<T>,
                          softmax_lanes_backward<T>,

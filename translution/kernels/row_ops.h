@@ -42,6 +42,11 @@ struct RowOps {
   /// out[r,:] += weight[r*heads] * u[r,:], in one pass over u.
   void (*dot_and_add)(const T* u, const T* x, const T* weight, int64_t rows, int64_t heads,
                       int64_t channels, T* dot, T* out);
+  /// A row of taps: out = sum_t weight[t] * rows[t]
+  void (*combine)(const T* const* rows, const T* weight, int64_t taps, int64_t n, T* out);
+  /// Its gradients: rows[t] += weight[t] * x, and out[t] = rows[t] . x
+  void (*spread)(const T* x, const T* weight, int64_t taps, int64_t n, T* const* rows);
+  void (*tap_dots)(const T* const* rows, const T* x, int64_t taps, int64_t n, T* out);
   /// out[i] += x[i]
   void (*add)(const T* x, int64_t count, T* out);
   /// Softmax over the first dimension of s [keys, lanes], in place. A key whose `open` is 0 is

@@ -18,6 +18,7 @@
 #include "translution/models/options_json.h"
 #include "translution/models/settings.h"
 #include "translution/nn/attention.h"
+#include "translution/nn/points.h"
 #include "translution/ops/compat.h"
 #include "translution/ops/onednn_limit.h"
 #include "translution/ops/runtime.h"
@@ -222,6 +223,32 @@ std::tuple<std::string, std::string, int64_t, bool, Tensors> layout_op(
   return {to_json(options), layout.pairs, layout.tokens, layout.shorter, tensors};
 }
 
+// The weight of each of the names that are joined by commas.
+WeightOf weight_of(const char* op, const std::string& names, at::TensorList weights) {
+  const auto known = SettingValue{"names", names}.words();
+  TORCH_CHECK(known.size() == weights.size() && !weights.empty() && weights[0].dim() >= 2, op,
+              ": expected a name for each weight, and a matrix first; got '", names, "' and ",
+              weights.size(), " weights");
+  return [known, weights](const char* name) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    return found == known.end() ? at::Tensor() : weights[found - known.begin()];
+  };
+}
+
+at::Tensor points_op(const at::Tensor& x, const std::string& names, at::TensorList weights,
+                     at::TensorList pairs, int64_t heads, int64_t dim_head,
+                     const std::string& mixing, double dropout, const std::string& precision) {
+  TORCH_CHECK(pairs.size() == 13, "point_attention: expected the 13 tensors of list_points, got ",
+              pairs.size());
+  const PointPairs list{{pairs[0], pairs[1], pairs[2], pairs[3]},
+                        {pairs[4], pairs[5], pairs[6]},
+                        {pairs[7], pairs[8], pairs[9]},
+                        {pairs[10], pairs[11], pairs[12]}};
+  return attend_points(x, weight_of("point_attention", names, weights), list, heads, dim_head,
+                       parse_name("mixing", kMixings, mixing), dropout,
+                       parse_name("precision", kPrecisions, precision));
+}
+
 std::tuple<at::Tensor, at::Tensor> layer_op(
     const at::Tensor& x, const std::string& names, at::TensorList weights,
     const std::string& method, int64_t heads, const std::string& pairs, int64_t tokens,
@@ -229,10 +256,7 @@ std::tuple<at::Tensor, at::Tensor> layer_op(
     at::IntArrayRef rows, double dropout, const std::string& mixing, bool map, int64_t workspace,
     const std::string& precision, const OptionalTensor& mask, at::IntArrayRef grid,
     at::IntArrayRef largest_grid, int64_t dim) {
-  const auto known = SettingValue{"names", names}.words();
-  TORCH_CHECK(known.size() == weights.size() && weights[0].dim() >= 2,
-              "attention_layer: expected a name for each weight, and a matrix first; got '", names,
-              "' and ", weights.size(), " weights");
+  const auto weight = weight_of("attention_layer", names, weights);
   const AttentionLayout layout{pairs,
                                tokens,
                                shorter,
@@ -250,10 +274,6 @@ std::tuple<at::Tensor, at::Tensor> layer_op(
   Position position;
   position.method = parse_name("method", kMethods, method);
   position.mixing = parse_name("mixing", kMixings, mixing);
-  const auto weight = [&](const char* name) {
-    const auto found = std::find(known.begin(), known.end(), name);
-    return found == known.end() ? at::Tensor() : weights[found - known.begin()];
-  };
   // Traced files of older versions do not pass it. Their tables have no bias rows.
   if (dim == 0) dim = weights[0].sym_size(-2).guard_int(__FILE__, __LINE__);
   const auto result = apply_method(x, dim, position, layout, weight, std::move(call), dropout);
@@ -320,6 +340,10 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       "str precision='float32', Tensor? mask=None, int[] grid=[], int[] largest_grid=[], "
       "int dim=0) -> (Tensor, Tensor)",
       layer_op);
+  m.def(
+      "point_attention(Tensor x, str names, Tensor[] weights, Tensor[] pairs, int heads, "
+      "int dim_head, str mixing='sum', float dropout=0., str precision='float32') -> Tensor",
+      points_op);
 }
 TORCH_LIBRARY_IMPL(translution, FuncTorchBatched, m) {  // vmap of a layer is vmap of its parts
   m.impl("attention_layer", layer_op);

@@ -15,6 +15,18 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
+Tensors to_tensors(const AttentionTerms& terms) {
+  Tensors tensors;
+  for (const auto field : kTermFields) tensors.push_back(terms.*field);
+  return tensors;
+}
+
+AttentionTerms to_terms(const Tensors& tensors) {
+  AttentionTerms terms;
+  for (int t = 0; t < kTermCount; ++t) terms.*kTermFields[t] = tensors[t];
+  return terms;
+}
+
 OptionalTensorList to_list(const AttentionTerms& terms) {
   OptionalTensorList list;
   for (const auto field : kTermFields) list.push_back(optional(terms.*field));
@@ -46,6 +58,10 @@ AttentionResult forward_portable(const AttentionTerms& terms, const AttentionCal
   return attention_portable(terms, call, check_attention(terms, call));
 }
 
+AttentionResult forward_plain(const AttentionTerms& terms, const AttentionCall& call) {
+  return attention_plain(terms, call, check_attention(terms, call));
+}
+
 AttentionResult forward_meta(const AttentionTerms& terms, const AttentionCall& call) {
   const auto size = check_attention(terms, call);
   const auto options = output_options(terms);
@@ -65,6 +81,26 @@ TermGradients backward_meta(const OutputGradients&, const AttentionTerms& terms,
   TermGradients grads;
   for (int t = 0; t < kTermCount; ++t)
     if ((needs >> t) & 1) grads[t] = empty_of(terms.*kTermFields[t]);
+  return grads;
+}
+
+// The gradients of the plain form. The attention that was saved is not used: it depends on the
+// terms, too.
+TermGradients backward_plain(const OutputGradients& d, const AttentionTerms& terms,
+                             const AttentionCall& call, int64_t needs) {
+  const auto forward = [&](const Tensors& given) {
+    auto t = to_terms(given);
+    if (needs & kJoinK) t.rel_k = t.rel_q;
+    if (needs & kJoinV) t.rel_v = t.rel_q;
+    const auto result = forward_plain(t, call);
+    return Tensors{result.out, result.relative_out};
+  };
+  std::vector<bool> wanted;
+  for (int t = 0; t < kTermCount; ++t) wanted.push_back((needs >> t) & 1);
+  const auto found = plain_gradients(forward, to_tensors(terms), {d.out, d.relative_out}, wanted);
+  TermGradients grads;
+  for (int t = 0; t < kTermCount; ++t)
+    if (wanted[t]) grads[t] = found[t].defined() ? found[t] : at::zeros_like(terms.*kTermFields[t]);
   return grads;
 }
 
@@ -91,17 +127,10 @@ int64_t needed_terms(const BackwardCall& b, int64_t joins) {
   return b.d[0].defined() ? needs : needs & ~(int64_t{1} << kV);  // v affects `out` only
 }
 
-Tensors to_tensors(const AttentionTerms& terms) {
-  Tensors tensors;
-  for (const auto field : kTermFields) tensors.push_back(terms.*field);
-  return tensors;
-}
-
 // The gradients of the terms. b.saved are the terms, keep, mask, attention and kept; `call` has
 // neither keep nor mask.
 Tensors gradients_of(const BackwardCall& b, AttentionCall call, int64_t joins) {
-  AttentionTerms terms;
-  for (int t = 0; t < kTermCount; ++t) terms.*kTermFields[t] = b.saved[t];
+  const auto terms = to_terms(b.saved);
   call.keep = b.saved[kTermCount], call.mask = b.saved[kTermCount + 1];
   const bool relative = terms.rel_v.defined() || terms.table_v.defined();
   const int64_t needs = needed_terms(b, joins);
@@ -162,12 +191,14 @@ at::Tensor dropout_mask(double p, const at::Tensor& x, const AttentionCall& call
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
-  register_op<AttentionForward>(m, kAttentionForward,
-                                {forward_op<forward_portable>, attention_cpu(),
-                                 forward_op<forward_meta>, forward_op<attention_autograd>});
-  register_op<AttentionBackward>(m, kAttentionBackward,
-                                 {backward_op<attention_backward_portable>,
-                                  attention_backward_cpu(), backward_op<backward_meta>, nullptr});
+  register_op<AttentionForward>(
+      m, kAttentionForward,
+      {forward_op<forward_portable>, attention_cpu(), forward_op<forward_meta>,
+       forward_op<attention_autograd>, forward_op<forward_plain>});
+  register_op<AttentionBackward>(
+      m, kAttentionBackward,
+      {backward_op<attention_backward_portable>, attention_backward_cpu(),
+       backward_op<backward_meta>, nullptr, backward_op<backward_plain>});
 }
 
 }  // namespace translution

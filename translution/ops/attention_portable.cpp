@@ -67,11 +67,12 @@ struct Context {
     return groups->closed.defined() ? padding.logical_or(groups->closed) : padding;
   }
 
-  at::Tensor masked_softmax(at::Tensor scores) const {
+  at::Tensor masked_softmax(const at::Tensor& scores) const {
     const auto closed = closed_pairs();
     if (!closed.defined()) return at::softmax(scores, -1);
-    scores = at::softmax(scores.masked_fill(closed, kMinusInfinity), -1);
-    return scores.masked_fill_(closed, 0);  // also clears the NaN of a row without pairs
+    // In a row without pairs -infinity would give NaN, also for derivatives.
+    const auto left_out = closed.logical_and(closed.all(-1, /*keepdim=*/true).logical_not());
+    return at::softmax(scores.masked_fill(left_out, kMinusInfinity), -1).masked_fill(closed, 0);
   }
 
   // softmax_j(position[slot]) [1,H,Nq,N]; with a key padding mask [B,H,Nq,N]
@@ -95,16 +96,17 @@ at::Tensor relative_scores(const Context& context) {  // [P,B,H]
 at::Tensor all_scores(const Context& context) {  // [B,H,Nq,N]
   const auto& [terms, call] = std::tie(context.terms, context.call);
   auto scores =
-      at::zeros({context.batch, call.heads, context.queries, context.tokens}, context.options);
-  if (terms.q.defined())
-    scores = at::matmul(context.heads_of(terms.q), context.heads_of(terms.k).transpose(-1, -2))
-                 .mul_(call.scale);
+      terms.q.defined()
+          ? at::matmul(context.heads_of(terms.q), context.heads_of(terms.k).transpose(-1, -2))
+                .mul_(call.scale)
+          : at::zeros({context.batch, call.heads, context.queries, context.tokens},
+                      context.options);
   if (context.groups->groups.empty()) return scores;
   if (context.relative_scores())
-    scores.add_(context.groups->scatter(relative_scores(context)), call.scale);
+    scores = scores + context.groups->scatter(relative_scores(context)) * call.scale;
   if (terms.bias.defined())
-    scores.add_(
-        context.groups->scatter(terms.bias.index_select(0, context.groups->slot).unsqueeze(1)));
+    scores = scores +
+             context.groups->scatter(terms.bias.index_select(0, context.groups->slot).unsqueeze(1));
   return scores;
 }
 
@@ -119,14 +121,13 @@ at::Tensor apply_keep(const AttentionCall& call, const at::Tensor& weights) {
 }
 
 at::Tensor relative_values(const Context& context, const at::Tensor& weights) {  // [B,Nq,S]
-  auto out = at::zeros({context.queries, context.batch, context.v.width()}, context.options);
-  if (context.groups->groups.empty()) return out.transpose(0, 1);
   const auto pair_weights = context.groups->gather(weights);
-  for (const PairGroup& group : context.groups->groups)
-    out.index_add_(0, group.queries,
-                   pair_mix(group, pair_weights.narrow(0, group.begin, group.count),
-                            context.v.encode(group.slot, group.keys)));
-  return out.transpose(0, 1);
+  const auto rows_of = [&](const PairGroup& group) {
+    return pair_mix(group, pair_weights.narrow(0, group.begin, group.count),
+                    context.v.encode(group.slot, group.keys));
+  };
+  return context.groups->sum(context.batch, context.v.width(), context.options, rows_of)
+      .transpose(0, 1);
 }
 
 // Adds the gradients of the value side; returns the gradient of the weights [B,H,Nq,N].
@@ -167,19 +168,18 @@ at::Tensor softmax_backward(const at::Tensor& d, const at::Tensor& probabilities
   return probabilities * (d - (d * probabilities).sum(-1, /*keepdim=*/true));
 }
 
+// The map has any strides, and nothing is saved for backward.
 AttentionResult forward(const AttentionTerms& terms, const AttentionCall& call,
                         const AttentionSizes& size) {
   const Context context(terms, call, size);
   const auto attention = context.masked_softmax(all_scores(context));
   const auto weights = apply_keep(call, apply_gate(context, attention));
   AttentionResult result;
-  result.attention = empty_map(terms, call, size, context.options).copy_(attention);
+  result.attention = attention.detach();
+  result.kept = at::empty({0}, context.options);
   result.out = terms.v.defined()
                    ? join_heads(at::matmul(context.operand(weights), context.heads_of(terms.v)))
                    : at::empty({0}, context.options);
-  result.kept = at::empty_symint(
-      {kept_numbers(terms, call, size)},
-      call.precision == Precision::bf16 ? context.options.dtype(at::kBFloat16) : context.options);
   result.relative_out = context.v.present() ? relative_values(context, weights).contiguous()
                                             : at::empty({0}, context.options);
   return result;
@@ -248,10 +248,21 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
 
 }  // namespace
 
-AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
-                                   const AttentionSizes& size) {
+AttentionResult attention_plain(const AttentionTerms& terms, const AttentionCall& call,
+                                const AttentionSizes& size) {
   return compute_in_float32(terms, call,
                             [&](const auto& t, const auto& c) { return forward(t, c, size); });
+}
+
+AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
+                                   const AttentionSizes& size) {
+  auto result = attention_plain(terms, call, size);
+  const auto options = result.attention.options();
+  result.attention = empty_map(terms, call, size, options).copy_(result.attention);
+  result.kept =
+      at::empty_symint({kept_numbers(terms, call, size)},
+                       multiplies_bf16(terms, call) ? options.dtype(at::kBFloat16) : options);
+  return result;
 }
 
 TermGradients attention_backward_portable(const OutputGradients& d, const AttentionTerms& terms,

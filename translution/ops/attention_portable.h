@@ -10,6 +10,10 @@ namespace translution {
 AttentionResult attention_portable(const AttentionTerms& terms, const AttentionCall& call,
                                    const AttentionSizes& size);
 
+/// The same in plain form (ops/plain_form.h), with another layout of the map and nothing kept.
+AttentionResult attention_plain(const AttentionTerms& terms, const AttentionCall& call,
+                                const AttentionSizes& size);
+
 /// Bit t of `needs` requests the gradient of term t.
 TermGradients attention_backward_portable(const OutputGradients& d, const AttentionTerms& terms,
                                           const AttentionCall& call, int64_t needs);

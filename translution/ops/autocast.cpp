@@ -47,6 +47,19 @@ void multiply_bf16(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.callBoxed(stack);
 }
 
+// The same for an op that takes float32 features and rounds them itself: what it does beside its
+// products stays float32.
+void round_inside(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+  const auto& schema = op.schema();
+  c10::IValue* const arguments = &(*stack)[stack->size() - schema.arguments().size()];
+  if (autocast_type() == at::kBFloat16 && !is_double(arguments[0].toTensor())) {
+    arguments[0] = arguments[0].toTensor().to(at::kFloat);
+    arguments[*schema.argumentIndexWithName("precision")] = name_of(kPrecisions, Precision::bf16);
+  }
+  op.callBoxed(stack);
+}
+
 // An op that computes in float32.
 void compute_float32(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
@@ -64,6 +77,7 @@ TORCH_LIBRARY_IMPL(translution, AutocastCPU, m) {
   for (const char* op : {"project", "attention", "convolution", "translution", "alpha_translution",
                          "self_attention", "attention_layer"})
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&multiply_bf16>());
+  m.impl("point_attention", torch::CppFunction::makeFromBoxedFunction<&round_inside>());
   for (const char* op : {"layer_norm", "cross_entropy"})
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&compute_float32>());
 }

@@ -50,19 +50,6 @@ class GradientNode : public torch::autograd::Node {
   BackwardFunction backward_;
 };
 
-// Adds the tensors of a value to `tensors`.
-void collect(const c10::IValue& value, Tensors& tensors) {
-  if (value.isTensor()) tensors.push_back(value.toTensor());
-  if (!value.isList()) return;
-  for (const c10::IValue& item : value.toListRef()) collect(item, tensors);
-}
-
-Tensors last_tensors(const torch::jit::Stack& stack, size_t count) {
-  Tensors tensors;
-  for (const auto& value : torch::jit::last(stack, count)) collect(value, tensors);
-  return tensors;
-}
-
 }  // namespace
 
 Differentiable::Differentiable(const std::string& op, const Tensors& inputs) {
@@ -80,20 +67,6 @@ void Differentiable::finish(const Tensors& outputs, const Tensors& saved,
   if (!node_) return;
   for (auto output : outputs) torch::autograd::set_history(output, node_);
   static_cast<GradientNode&>(*node_).set(saved, std::move(backward));
-}
-
-void refuse_second_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const std::string full = op.schema().name();  // "translution::attention_backward"
-  const size_t first = full.find("::") + 2;
-  const std::string name = full.substr(first, full.rfind("_backward") - first);
-  const Differentiable call(name, last_tensors(*stack, op.schema().arguments().size()));
-  call.below([&] { return op.callBoxed(stack); });
-  call.finish(last_tensors(*stack, op.schema().returns().size()), {},
-              [name](const BackwardCall&) -> Tensors {
-                TORCH_CHECK(false, name,
-                            ": second derivatives are not available; use plain PyTorch instead "
-                            "(in Python translution.ReferenceAttention)");
-              });
 }
 
 }  // namespace translution

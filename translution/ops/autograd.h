@@ -2,7 +2,6 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <functional>
 #include <string>
@@ -35,6 +34,9 @@ class Differentiable {
   /// `inputs` are those that backward has gradients of; they may be undefined.
   Differentiable(const std::string& op, const std::vector<at::Tensor>& inputs);
 
+  /// Returns whether an input needs a gradient.
+  bool recorded() const { return node_ != nullptr; }
+
   /// Calls the op's implementation for the device.
   template <typename Forward>
   auto below(const Forward& forward) const {
@@ -50,9 +52,5 @@ class Differentiable {
  private:
   NodePointer node_;  // null if no input needs a gradient
 };
-
-/// The autograd implementation of a backward op: its results are connected with a node that throws,
-/// so that a second derivative is refused instead of being wrong.
-void refuse_second_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 }  // namespace translution

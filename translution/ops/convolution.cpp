@@ -91,15 +91,16 @@ struct ReproducibleProducts {
 at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
                     at::IntArrayRef grid, at::IntArrayRef rows, const std::string& precision,
                     const OptionalTensor& mask) {
-  const int64_t queries = check_convolution(x, weight, pairs, rows, precision, mask).expect_int();
+  check_convolution(x, weight, pairs, rows, precision, mask);
   const Problem problem(clear_padding(x, value_or_undefined(mask)), weight, pairs, grid, rows,
                         precision);
-  auto out = at::zeros({queries, x.size(0), weight.size(2)}, problem.options);
-  for (const PairGroup& group : problem.groups->groups) {
+  const auto rows_of = [&](const PairGroup& group) {
     const auto v = problem.side.encode(group.slot, group.keys);
     const ReproducibleProducts reproducible(group);
-    out.index_add_(0, group.queries, pair_mix(group, problem.weights_of(group, x.size(0)), v));
-  }
+    return pair_mix(group, problem.weights_of(group, x.size(0)), v);
+  };
+  const auto out =
+      problem.groups->sum(x.size(0), weight.size(2), problem.options, rows_of);  // [Nq,B,C']
   return out.transpose(0, 1).contiguous().to(x.scalar_type());
 }
 
@@ -134,6 +135,18 @@ std::tuple<at::Tensor, at::Tensor> convolve_backward(const at::Tensor& d_out, co
   }
   return {needs & kNeedsX ? problem.side.dx().contiguous().to(x.scalar_type()) : nothing(x),
           needs & kNeedsWeight ? problem.side.dtable() : nothing(x)};
+}
+
+std::tuple<at::Tensor, at::Tensor> convolve_backward_plain(
+    const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight,
+    const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t needs,
+    const std::string& precision) {
+  const auto forward = [&](const Tensors& given) {
+    return Tensors{convolve(given[0], given[1], pairs, grid, rows, precision, {})};
+  };
+  const bool needs_x = needs & kNeedsX, needs_weight = needs & kNeedsWeight;
+  const auto grads = plain_gradients(forward, {x, weight}, {d_out}, {needs_x, needs_weight});
+  return {needs_x ? grads[0] : nothing(x), needs_weight ? grads[1] : nothing(x)};
 }
 
 std::tuple<at::Tensor, at::Tensor> convolve_backward_meta(const at::Tensor&, const at::Tensor& x,
@@ -183,12 +196,12 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       m,
       "convolution(Tensor x, Tensor weight, str pairs, int[] grid=[], int[] rows=[], "
       "str precision='float32', Tensor? mask=None) -> Tensor",
-      {convolve, nullptr, convolve_meta, convolve_autograd});
+      {convolve, nullptr, convolve_meta, convolve_autograd, convolve});
   register_op<ConvolutionBackward>(
       m,
       "convolution_backward(Tensor d_out, Tensor x, Tensor weight, str pairs, int[] grid, "
       "int[] rows, int needs=3, str precision='float32') -> (Tensor, Tensor)",
-      {convolve_backward, nullptr, convolve_backward_meta, nullptr});
+      {convolve_backward, nullptr, convolve_backward_meta, nullptr, convolve_backward_plain});
 }
 
 }  // namespace translution

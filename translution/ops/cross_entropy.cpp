@@ -156,6 +156,14 @@ at::Tensor loss_backward_meta(const at::Tensor&, const at::Tensor& logits, const
   return empty_of(logits);
 }
 
+at::Tensor loss_backward_plain(const at::Tensor& d, const at::Tensor& logits,
+                               const at::Tensor& target, const at::Tensor&, double smoothing) {
+  const auto loss = [&](const Tensors& given) {
+    return Tensors{std::get<0>(loss_portable(given[0], target, smoothing))};
+  };
+  return plain_gradients(loss, {logits}, {d}, {true})[0];
+}
+
 std::tuple<at::Tensor, at::Tensor> call_loss(const at::Tensor& logits, const at::Tensor& target,
                                              double smoothing) {
   static const Op<LossForward> op("translution::cross_entropy");
@@ -195,12 +203,13 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target,
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<LossForward>(
       m, "cross_entropy(Tensor logits, Tensor target, float smoothing=0.) -> (Tensor, Tensor)",
-      {loss_portable, loss_cpu, loss_meta, loss_autograd});
+      {loss_portable, loss_cpu, loss_meta, loss_autograd, loss_portable});
   register_op<LossBackward>(
       m,
       "cross_entropy_backward(Tensor d, Tensor logits, Tensor target, Tensor log_sums, "
       "float smoothing) -> Tensor",
-      {loss_backward_portable, loss_backward_cpu, loss_backward_meta, nullptr});
+      {loss_backward_portable, loss_backward_cpu, loss_backward_meta, nullptr,
+       loss_backward_plain});
 }
 
 }  // namespace translution

@@ -137,9 +137,9 @@ at::Tensor add_shared(const at::Tensor& x, const at::Tensor& shared) {
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<SumFirst>(m, "sum_first(Tensor x) -> Tensor",
-                        {sum_portable, sum_cpu, sum_meta, sum_autograd});
+                        {sum_portable, sum_cpu, sum_meta, sum_autograd, sum_portable});
   register_op<AddShared>(m, "add_shared(Tensor x, Tensor shared) -> Tensor",
-                         {add_portable, nullptr, add_meta, add_autograd});
+                         {add_portable, nullptr, add_meta, add_autograd, add_portable});
 }
 
 }  // namespace translution

@@ -62,10 +62,10 @@ at::Tensor gelu(const at::Tensor& x, bool tanh) {
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<GeluForward>(m, "gelu(Tensor x, bool tanh) -> Tensor",
-                           {gelu_portable, gelu_cpu, gelu_meta, gelu_autograd});
-  register_op<GeluBackward>(
-      m, "gelu_backward(Tensor d, Tensor x, bool tanh) -> Tensor",
-      {gelu_backward_portable, gelu_backward_cpu, gelu_backward_meta, nullptr});
+                           {gelu_portable, gelu_cpu, gelu_meta, gelu_autograd, gelu_portable});
+  register_op<GeluBackward>(m, "gelu_backward(Tensor d, Tensor x, bool tanh) -> Tensor",
+                            {gelu_backward_portable, gelu_backward_cpu, gelu_backward_meta, nullptr,
+                             gelu_backward_portable});
 }
 
 }  // namespace translution

@@ -117,6 +117,23 @@ NormGradients norm_backward_meta(const at::Tensor&, const at::Tensor& x, const a
   return {empty_of(x), empty_of(weight), empty_of(weight)};
 }
 
+// LibTorch's own norm has wrong third derivatives: it takes mean and deviation as constants.
+at::Tensor norm_plain(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                      double eps) {
+  check_norm(x, weight, bias);
+  const auto centered = x - x.mean(-1, /*keepdim=*/true);
+  const auto variance = centered.square().mean(-1, /*keepdim=*/true);
+  return centered * (variance + eps).rsqrt() * weight + bias;
+}
+
+NormGradients norm_backward_plain(const at::Tensor& d, const at::Tensor& x,
+                                  const at::Tensor& weight, double eps) {
+  const auto norm = [eps](const Tensors& t) { return Tensors{norm_plain(t[0], t[1], t[2], eps)}; };
+  const auto bias = at::zeros_like(weight);  // any: gradients do not depend on it
+  const auto grads = plain_gradients(norm, {x, weight, bias}, {d}, {true, true, true});
+  return {grads[0], grads[1], grads[2]};
+}
+
 at::Tensor norm_autograd(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                          double eps) {
   const Differentiable call(kNorm, {x, weight, bias});
@@ -143,12 +160,12 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::T
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<NormForward>(
       m, "layer_norm(Tensor x, Tensor weight, Tensor bias, float eps=1e-05) -> Tensor",
-      {norm_portable, norm_cpu, norm_meta, norm_autograd});
-  register_op<NormBackward>(
-      m,
-      "layer_norm_backward(Tensor d, Tensor x, Tensor weight, float eps) "
-      "-> (Tensor, Tensor, Tensor)",
-      {norm_backward_portable, norm_backward_cpu, norm_backward_meta, nullptr});
+      {norm_portable, norm_cpu, norm_meta, norm_autograd, norm_plain});
+  register_op<NormBackward>(m,
+                            "layer_norm_backward(Tensor d, Tensor x, Tensor weight, float eps) "
+                            "-> (Tensor, Tensor, Tensor)",
+                            {norm_backward_portable, norm_backward_cpu, norm_backward_meta, nullptr,
+                             norm_backward_plain});
 }
 
 }  // namespace translution

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "translution/ops/constant.h"
+
 namespace translution {
 namespace {
 
@@ -74,7 +76,7 @@ at::Tensor rows_joined(const at::Tensor& x) {  // [B,H,U,D] -> [U,B,E]
 // [count,B,H] -> [B,H,U,V], zero where the block has no pair of this group.
 at::Tensor to_block(const PairGroup& group, const at::Tensor& values) {
   const int64_t U = group.queries.size(0), V = group.keys.size(0);
-  auto block = at::zeros({U * V, values.size(1), values.size(2)}, values.options());
+  auto block = values.new_zeros({U * V, values.size(1), values.size(2)});
   block.index_copy_(0, group.block, values);
   return block.view({U, V, values.size(1), values.size(2)}).permute({2, 3, 0, 1});
 }
@@ -94,6 +96,7 @@ at::Tensor closed_pairs(const Pairs& pairs, at::Device device) {
 }
 
 PairGroups make_groups(const Pairs& pairs, at::Device device) {
+  const OrdinaryTensors ordinary;  // they are held beyond this call
   const auto sorted = sorted_pairs(pairs.spans());
   PairGroups groups{{}, {}, {}, closed_pairs(pairs, device), pairs.queries(), pairs.tokens()};
   std::vector<int64_t> index, slot;
@@ -127,9 +130,20 @@ at::Tensor PairGroups::gather(const at::Tensor& dense) const {
 }
 
 at::Tensor PairGroups::scatter(const at::Tensor& values) const {
-  auto dense = at::zeros({queries * tokens, values.size(1), values.size(2)}, values.options());
+  auto dense = values.new_zeros({queries * tokens, values.size(1), values.size(2)});
   dense.index_copy_(0, index, values);
   return dense.view({queries, tokens, values.size(1), values.size(2)}).permute({2, 3, 0, 1});
+}
+
+at::Tensor PairGroups::sum(int64_t batch, int64_t width, const at::TensorOptions& options,
+                           const std::function<at::Tensor(const PairGroup&)>& rows_of) const {
+  at::Tensor sum;
+  for (const PairGroup& group : groups) {
+    const auto rows = rows_of(group);
+    if (!sum.defined()) sum = rows.new_zeros({queries, batch, width});
+    sum.index_add_(0, group.queries, rows);
+  }
+  return sum.defined() ? sum : at::zeros({queries, batch, width}, options);
 }
 
 at::Tensor pair_dot(const PairGroup& group, const at::Tensor& q, const at::Tensor& k,

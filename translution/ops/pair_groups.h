@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct PairGroups {
   at::Tensor gather(const at::Tensor& dense) const;
   /// [P,A,H] -> [A,H,Nq,N]; zero where there is no pair
   at::Tensor scatter(const at::Tensor& values) const;
+  /// The sum over the groups of rows_of(group) [U,B,F], the rows of its queries: [Nq,B,F]
+  at::Tensor sum(int64_t batch, int64_t width, const at::TensorOptions& options,
+                 const std::function<at::Tensor(const PairGroup&)>& rows_of) const;
 };
 
 /// The groups with their index tensors on `device`. Computed once per `pairs` and device.

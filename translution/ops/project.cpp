@@ -151,7 +151,7 @@ Tensors project_backward(const OptionalTensorList& d_list, const at::Tensor& x,
     d.push_back(given.defined() ? operand(as_rows(given), bf16) : given);
   }
   if (needs & kNeedsInput)
-    grads[0] = input_gradient(d, weights, transposed, bf16).to(x.scalar_type()).view(x.sizes());
+    grads[0] = input_gradient(d, weights, transposed, bf16).to(x.scalar_type()).reshape(x.sizes());
   const auto rows = needs & ~kNeedsInput ? operand(as_rows(x), bf16) : at::Tensor();
   for (size_t w = 0; w < weights.size(); ++w)
     if ((needs & needs_weight(w)) && d[w].defined())
@@ -261,12 +261,13 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
       m,
       "project(Tensor x, Tensor[] weights, Tensor[] biases, bool transposed=False, "
       "str precision='float32') -> Tensor[]",
-      {project_portable, project_cpu, project_meta, project_autograd});
+      {project_portable, project_cpu, project_meta, project_autograd, project_portable});
   register_op<ProjectBackward>(
       m,
       "project_backward(Tensor?[] d, Tensor x, Tensor[] weights, bool transposed, int needs, "
       "str precision='float32') -> Tensor[]",
-      {project_backward_portable, project_backward_cpu, project_backward_meta, nullptr});
+      {project_backward_portable, project_backward_cpu, project_backward_meta, nullptr,
+       project_backward_portable});
 }
 
 }  // namespace translution

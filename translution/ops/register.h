@@ -4,11 +4,13 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "translution/ops/autograd.h"
 #include "translution/ops/compat.h"
+#include "translution/ops/plain_form.h"
 
 namespace translution {
 
@@ -42,7 +44,8 @@ struct Implementations {
   Function* portable;  ///< plain LibTorch calls: any device, any type
   Function* cpu;       ///< the fused kernels; null: the CPU uses the portable implementation
   Function* meta;      ///< shapes only
-  Function* autograd;  ///< null for a backward op, which then refuses second derivatives
+  Function* autograd;  ///< null for a backward op
+  Function* plain;     ///< for forward mode and second derivatives; null: both are refused
 };
 
 /// Defines the op of a schema and registers its implementations.
@@ -54,15 +57,15 @@ void register_op(torch::Library& library, const char* schema,
     library.impl(op.c_str(), torch::dispatch(key, std::move(function)));
   };
   library.def(schema);
-  implement(c10::DispatchKey::CompositeExplicitAutograd,
-            torch::CppFunction(implementations.portable));
-  if (implementations.cpu)
-    implement(c10::DispatchKey::CPU, torch::CppFunction(implementations.cpu));
-  implement(c10::DispatchKey::Meta, torch::CppFunction(implementations.meta));
+  const auto [portable, cpu, meta, autograd, plain] = implementations;
+  implement(c10::DispatchKey::CompositeExplicitAutograd, torch::CppFunction(portable));
+  if (cpu) implement(c10::DispatchKey::CPU, torch::CppFunction(cpu));
+  implement(c10::DispatchKey::Meta, torch::CppFunction(meta));
   implement(c10::DispatchKey::Autograd,
-            implementations.autograd
-                ? torch::CppFunction(implementations.autograd)
-                : torch::CppFunction::makeFromBoxedFunction<&refuse_second_derivative>());
+            autograd ? torch::CppFunction(with_forward_mode(autograd, plain))
+                     : torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BackwardKernel>(
+                           plain ? c10::KernelFunction::makeFromUnboxedRuntimeFunction(plain)
+                                 : c10::KernelFunction())));
 }
 
 }  // namespace translution

@@ -36,6 +36,23 @@ void check_rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) 
   check.size("angles", angles, 1, width / (2 * heads), "half the channels of a head");
 }
 
+// cosine and sine are [N,1,D/2].
+at::Tensor rotate(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine,
+                  int64_t heads) {
+  const auto halves =
+      x.reshape({x.size(0), x.size(1), heads, 2, x.size(2) / (2 * heads)}).unbind(3);
+  return at::stack({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine},
+                   3)
+      .reshape(x.sizes());
+}
+
+at::Tensor rotary_plain(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
+  check_rotary(x, angles, heads);
+  const auto angle = angles.unsqueeze(1);
+  return rotate(x, angle.cos().to(x.device(), x.scalar_type()),
+                angle.sin().to(x.device(), x.scalar_type()), heads);
+}
+
 at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
   check_rotary(x, angles, heads);
   const auto angle = angles.unsqueeze(1);  // [N,1,D/2]
@@ -44,11 +61,7 @@ at::Tensor rotary_portable(const at::Tensor& x, const at::Tensor& angles, int64_
                           .to(x.device(), x.scalar_type());
   const auto sine = (takes_pieces(angle) ? in_pieces(at::sin_out, angle) : angle.sin())
                         .to(x.device(), x.scalar_type());
-  const auto halves =
-      x.reshape({x.size(0), x.size(1), heads, 2, x.size(2) / (2 * heads)}).unbind(3);
-  return at::stack({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine},
-                   3)
-      .view(x.sizes());
+  return rotate(x, cosine, sine, heads);
 }
 
 at::Tensor rotary_meta(const at::Tensor& x, const at::Tensor& angles, int64_t heads) {
@@ -104,7 +117,7 @@ at::Tensor rotary(const at::Tensor& x, const at::Tensor& angles, int64_t heads) 
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<Rotary>(m, "rotary(Tensor x, Tensor angles, int heads) -> Tensor",
-                      {rotary_portable, nullptr, rotary_meta, rotary_autograd});
+                      {rotary_portable, nullptr, rotary_meta, rotary_autograd, rotary_plain});
 }
 
 }  // namespace translution

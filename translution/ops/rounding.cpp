@@ -30,6 +30,9 @@ at::Tensor to_bf16(const at::Tensor& x) {
   return out;
 }
 
-at::Tensor rounded(const at::Tensor& x) { return x.defined() ? to_bf16(x).to(at::kFloat) : x; }
+at::Tensor rounded(const at::Tensor& x) {
+  // Contiguous, as from to_bf16: the bits of LibTorch's products depend on the strides.
+  return x.defined() ? x.contiguous().to(at::kBFloat16).to(at::kFloat) : x;
+}
 
 }  // namespace translution

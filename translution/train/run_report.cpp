@@ -170,23 +170,6 @@ ReportNorms norms_of(const std::string& name, const torch::Tensor& table,
   return norms;
 }
 
-void add_norms(Trained& trained, ReportRun& run) {
-  const auto& model = trained.network->options();
-  const Position& position = model.position;
-  if (!position.uses_offsets() || position.encoding != Encoding::relative ||
-      position.sharing != Sharing::none || model.grid().size() > 2)
-    return;
-  const OffsetTable offsets(position.offsets(model.grid(), model.has_cls(), model.is_causal()));
-  for (const auto& item : trained.network->module().named_parameters()) {
-    if (item.value().dim() != 3 || item.value().size(0) != offsets.num_slots()) continue;
-    const auto layer = item.key().find("blocks.") + 7, dot = item.key().find('.', layer);
-    const auto name =
-        fmt::format("layer {} {}", std::stoll(item.key().substr(layer, dot - layer)) + 1,
-                    item.key().substr(item.key().rfind('.') + 1));
-    run.norms.push_back(norms_of(name, item.value(), offsets, model.grid()));
-  }
-}
-
 void add_pictures(const std::string& directory, const RunReportOptions& options, ReportRun& run) {
   auto trained = load_trained(directory, options.precision);
   trained.network->to(find_device(options.device));
@@ -198,7 +181,7 @@ void add_pictures(const std::string& directory, const RunReportOptions& options,
   if (trained.network->options().precision != Precision::float32)
     run.config.emplace_back("precision",
                             name_of(kPrecisions, trained.network->options().precision));
-  add_norms(trained, run);
+  run.norms = matrix_norms(*trained.network);
   if (trained.network->options().family != Family::vit) return;
   require_memory_to_evaluate(trained.network->options(), kBatch,
                              "use --curves-only, which does not load the model");
@@ -206,6 +189,25 @@ void add_pictures(const std::string& directory, const RunReportOptions& options,
 }
 
 }  // namespace
+
+std::vector<ReportNorms> matrix_norms(Network& network) {
+  const auto& model = network.options();
+  const Position& position = model.position;
+  std::vector<ReportNorms> norms;
+  if (!position.uses_offsets() || position.encoding != Encoding::relative ||
+      position.sharing != Sharing::none || model.grid().size() > 2)
+    return norms;
+  const OffsetTable offsets(position.offsets(model.grid(), model.has_cls(), model.is_causal()));
+  for (const auto& item : network.module().named_parameters()) {
+    if (item.value().dim() != 3 || item.value().size(0) != offsets.num_slots()) continue;
+    const auto layer = item.key().find("blocks.") + 7, dot = item.key().find('.', layer);
+    const auto name =
+        fmt::format("layer {} {}", std::stoll(item.key().substr(layer, dot - layer)) + 1,
+                    item.key().substr(item.key().rfind('.') + 1));
+    norms.push_back(norms_of(name, item.value(), offsets, model.grid()));
+  }
+  return norms;
+}
 
 ReportRun describe_run(const std::string& directory, const RunReportOptions& options) {
   ReportRun run;

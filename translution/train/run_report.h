@@ -11,6 +11,8 @@
 
 namespace translution {
 
+class Network;
+
 /// Options of a report.
 struct RunReportOptions {
   bool pictures = true;                ///< false: shows only the log and loads no models
@@ -23,6 +25,10 @@ struct RunReportOptions {
 /// its weight tables and its results on each evaluation set.
 TRANSLUTION_API ReportRun describe_run(const std::string& directory,
                                        const RunReportOptions& options = {});
+
+/// The norms of all matrices per offset of a network, a table each. Empty for methods without them,
+/// for shared offsets, and for grids of more than two dimensions.
+TRANSLUTION_API std::vector<ReportNorms> matrix_norms(Network& network);
 
 /// Writes one HTML file that shows one or more runs side by side.
 TRANSLUTION_API void write_run_report(const std::string& file,

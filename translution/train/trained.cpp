@@ -3,10 +3,8 @@
 #include <filesystem>
 
 #include "translution/core/error.h"
-#include "translution/data/augment.h"
 #include "translution/data/class_names.h"
 #include "translution/data/image_file.h"
-#include "translution/data/resample.h"
 #include "translution/data/settings.h"
 #include "translution/models/bf16_weights.h"
 #include "translution/models/check_weights.h"
@@ -98,26 +96,16 @@ Trained load_trained(const std::string& path, std::optional<Precision> precision
   return trained;
 }
 
+PictureFormat picture_format(const ModelOptions& model) {
+  return {model.channels, model.image_size[0], model.image_size[1]};
+}
+
 torch::Tensor load_picture(const ModelOptions& model, const std::string& file) {
   require(model.family == Family::vit, "expected a vit model for pictures, got ", model.name());
-  const int64_t rows = model.image_size[0], cols = model.image_size[1];
-  auto input = torch::empty({1, model.channels, rows, cols});
-  if (model.channels == 3) {
-    require(rows == cols, "expected a model of square images, got one of ",
-            times(model.image_size));
-    normalise(evaluation_image(read_image_bytes(file), file, static_cast<int>(rows)),
-              input.data_ptr<float>());
-    return input;
-  }
-  const auto image = read_image(file);
-  const auto resized =
-      resample(image, {0, 0, static_cast<double>(image.rows), static_cast<double>(image.cols)},
-               static_cast<int>(rows), static_cast<int>(cols), false);
-  float* to = input.data_ptr<float>();
-  for (int64_t p = 0; p < rows * cols; ++p)
-    to[p] = static_cast<float>(resized.pixels[3 * p] + resized.pixels[3 * p + 1] +
-                               resized.pixels[3 * p + 2]) /
-            (3 * 255);
+  const auto format = picture_format(model);
+  auto input = torch::empty({1, format.channels, format.rows, format.cols});
+  picture_values(fit_picture(read_image_bytes(file), file, format), format.channels,
+                 input.data_ptr<float>());
   return input;
 }
 

@@ -9,6 +9,7 @@
 #include "translution/core/export.h"
 #include "translution/data/sources.h"
 #include "translution/models/network.h"
+#include "translution/train/picture.h"
 
 namespace translution {
 
@@ -28,6 +29,9 @@ struct Trained {
 /// run, and float32 for a file. In bf16, matrices are held in bfloat16: 2 bytes per weight.
 TRANSLUTION_API Trained load_trained(const std::string& path,
                                      std::optional<Precision> precision = {});
+
+/// The pictures that a vit model takes.
+TRANSLUTION_API PictureFormat picture_format(const ModelOptions& model);
 
 /// Loads a JPEG or PNG file as model input [1,channels,rows,cols]. Colour images are resized,
 /// centre-cropped and normalised as in evaluation; grey images are resized to the model's image

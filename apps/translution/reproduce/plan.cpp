@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kCanvasPatch = 12;
 constexpr uint64_t kMaxSeeds = 100;
+constexpr const char* kImageSize = "image-size";
 
 // ---------------------------------------------------------------------------------- the rows
 
@@ -75,8 +76,8 @@ Position simplest(const Position& position) {
   return none;
 }
 
-// The row's model adapted to the recipe and the data. Images on a canvas are smaller than the
-// paper's: a table that compares patch sizes preserves the number of patches, others use 12x12.
+// The row's model adapted to the recipe and the data. Images of another size than the paper's have
+// as many patches; those on a canvas have patches of 12x12, unless the table compares patch sizes.
 ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& recipe,
                     const DataFacts& facts) {
   ModelOptions model = row.model;
@@ -95,9 +96,9 @@ ModelOptions fitted(const PaperTable& table, const PaperRow& row, const Recipe& 
   }
   require(facts.vocabulary == 0, table.name, ": expected images, got text");
   if (facts.image != model.image_size)
-    model.patch_size = table.name == "imagenet"
-                           ? model.patch_size * facts.image.front() / model.image_size.front()
-                           : kCanvasPatch;
+    model.patch_size = on_canvas(recipe.data) && table.name != "imagenet"
+                           ? kCanvasPatch
+                           : model.patch_size * facts.image.front() / model.image_size.front();
   model.image_size = facts.image;
   model.channels = facts.channels;
   model.classes = facts.classes;
@@ -194,16 +195,25 @@ void sort_figures(PlanRow& row) {
             [&](const Figure& a, const Figure& b) { return column_of(a) < column_of(b); });
 }
 
+void check_image_size(const std::vector<int64_t>& size, const DataOptions& data) {
+  require(kind_of(data.data) == DataKind::images,
+          "--image-size: expected image folders (--data images:DIR), got ", data.data);
+  require(size.front() > 0 && size.front() == size.back(),
+          "--image-size: expected a square, as image folders are cropped to one, got ",
+          times(size));
+}
+
 Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
   const auto& model = table.rows.front().model;
   auto recipe = recipe_for(request.budget, subject_of(model));
   if (!request.data.empty()) recipe.data.data = request.data;
   set_all(data_settings(), request.settings, recipe.data, "--");
   set_all(train_settings(), request.settings, recipe.train, "--");
-  ModelOptions chosen;
+  ModelOptions chosen = model;
   chosen.init = recipe.init;
-  set_all(settings_named(model_settings(), {"init"}), request.settings, chosen, "--");
+  set_all(settings_named(model_settings(), {"init", kImageSize}), request.settings, chosen, "--");
   recipe.init = chosen.init;
+  if (request.settings.count(kImageSize) > 0) check_image_size(chosen.image_size, recipe.data);
   if (request.settings.count("epochs") > 0) {
     require(request.settings.count("steps") == 0,
             "--epochs and --steps do not go together; leave one of them out");
@@ -211,7 +221,7 @@ Recipe recipe_of(const PlanRequest& request, const PaperTable& table) {
   }
   recipe.train.check();
   recipe.data.length = model.length;
-  recipe.data.image_size = static_cast<int>(model.image_size.front());
+  recipe.data.image_size = static_cast<int>(chosen.image_size.front());
   return recipe;
 }
 

@@ -5,7 +5,7 @@ namespace {
 
 constexpr const char *kMnist = "mnist:data/mnist", *kImageNet = "images:data/imagenet",
                      *kOpenWebText = "tokens:data/openwebtext",
-                     *kFashionMnist = "mnist:data/fashion-mnist",
+                     *kFashionMnist = "mnist:data/fashion-mnist", *kCifar10 = "images:data/cifar10",
                      *kShakespeare = "tokens:data/tinyshakespeare";
 
 // ------------------------------------------------------------------------------------- paper
@@ -119,6 +119,11 @@ std::optional<KnownData> known_data(const std::string& data) {
       // Names of trainings still contain the path of Debian's package, once the only source.
       {kFashionMnist, "Fashion-MNIST", digits, "mnist:/usr/share/datasets/fashion-mnist",
        "scripts/fetch-fashion-mnist"},
+      {kCifar10,
+       "CIFAR-10",
+       {50000, 10000, 3, 10, {224, 224}, 0},
+       kCifar10,
+       "scripts/fetch-cifar10 && translution data cifar10 data/cifar10-files --out data/cifar10"},
       {kImageNet, "ImageNet-1K", {1281167, 50000, 3, 1000, {224, 224}, 0}, kImageNet, ""},
       // GPT-2's tokens in windows of 160.
       {kOpenWebText, "OpenWebText", {56472388, 27725, 0, 0, {}, 50257}, kOpenWebText, ""},

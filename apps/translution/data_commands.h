@@ -1,0 +1,10 @@
+#pragma once
+
+#include "command_line.h"
+
+namespace translution::cli {
+
+void add_data_cifar10(Command data);
+void add_data_text(Command data);
+
+}  // namespace translution::cli
