@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -167,8 +166,7 @@ def test_a_picture_that_is_none_is_reported(page):
 
 def test_all_of_it_fits_a_phone(page):
     page.devtools("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
-    time.sleep(0.2)
-    assert page.run("return document.documentElement.scrollWidth") <= 400
+    page.wait(lambda: page.run("return document.documentElement.scrollWidth") <= 400, "a narrow page")
     page.devtools("Emulation.clearDeviceMetricsOverride")
 
 
