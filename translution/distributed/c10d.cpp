@@ -9,6 +9,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <cmath>
+
 #include "translution/ops/compat.h"
 #else
 #include <stdexcept>
@@ -20,8 +22,9 @@ namespace translution {
 
 namespace {
 
-std::chrono::milliseconds in_milliseconds(Seconds seconds) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(seconds);
+// In whole seconds: LibTorch 1.13 does not count parts of one.
+std::chrono::milliseconds rounded_up(Seconds seconds) {
+  return std::chrono::seconds(static_cast<int64_t>(std::ceil(seconds.count())));
 }
 
 class TcpStore : public Store {
@@ -31,7 +34,7 @@ class TcpStore : public Store {
     options.port = static_cast<std::uint16_t>(o.port);
     options.isServer = o.serves;
     options.waitWorkers = false;
-    options.timeout = in_milliseconds(o.timeout);
+    options.timeout = rounded_up(o.timeout);
     serve_without_libuv(options);
     store = c10::make_intrusive<::c10d::PrefixStore>(
         o.prefix, c10::make_intrusive<::c10d::TCPStore>(o.address, options));
@@ -54,7 +57,7 @@ class Gloo : public Group {
  public:
   Gloo(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
        const std::string& interface, Seconds timeout) {
-    const auto options = ::c10d::ProcessGroupGloo::Options::create(in_milliseconds(timeout));
+    const auto options = ::c10d::ProcessGroupGloo::Options::create(rounded_up(timeout));
     options->devices = {::c10d::ProcessGroupGloo::createDeviceForInterface(interface)};
     options->threads = 1;
     group_ = c10::make_intrusive<::c10d::ProcessGroupGloo>(store, rank, size, options);

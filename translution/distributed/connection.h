@@ -2,13 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
 
-namespace translution {
+#include "translution/distributed/port.h"
 
-using Seconds = std::chrono::duration<double>;
+namespace translution {
 
 /// A key-value store that all processes share.
 class Store {

@@ -11,6 +11,7 @@
 #include "translution/core/message.h"
 #include "translution/distributed/connection.h"
 #include "translution/distributed/monitor.h"
+#include "translution/distributed/port.h"
 #include "translution/ops/large.h"
 
 namespace translution {
@@ -43,15 +44,20 @@ void check_interface(const WorldPlace& place, const std::string& name) {
 }
 
 std::unique_ptr<Store> connect(const WorldPlace& place, Seconds timeout, bool serves) {
+  if (serves)
+    ensure(port_is_free(place.port), "rank 0 cannot serve the store at ", meeting_place(place),
+           ": the port is in use; choose another MASTER_PORT");
+  else
+    ensure(port_answers(place.address, place.port, timeout), "rank ", place.rank,
+           " found no store at ", meeting_place(place), " within ", number_text(timeout.count()),
+           " s; is rank 0 running, and is MASTER_ADDR its address?");
   try {
     return open_store({place.address, "translution/" + place.attempt + "/", place.port, serves,
                        timeout});
-  } catch (const std::exception&) {
-    ensure(!serves, "rank 0 cannot serve a store at ", meeting_place(place),
-           "; is the port in use? Choose another MASTER_PORT");
-    throw std::runtime_error(join("rank ", place.rank, " found no store at ", meeting_place(place),
-                                  " within ", number_text(timeout.count()),
-                                  " s; is rank 0 running, and is MASTER_ADDR its address?"));
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw std::runtime_error(join("rank ", place.rank, " cannot connect to the store at ",
+                                  meeting_place(place), ": ", text.substr(0, text.find('\n'))));
   }
 }
 
