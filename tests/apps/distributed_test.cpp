@@ -17,7 +17,7 @@
 #include "tests/data/pictures.h"
 #include "tests/support/study.h"
 #include "translution/core/random.h"
-#include "translution/distributed/port.h"
+#include "translution/distributed/connection.h"
 #include "translution/distributed/world.h"
 
 namespace translution {
@@ -45,6 +45,9 @@ bool wait_for(const Condition& condition) {
 
 class Distributed : public SmallRun {
  protected:
+  void SetUp() override {
+    if (!has_c10d()) GTEST_SKIP() << "this build has no c10d";
+  }
   std::string launch(int ranks, const std::string& arguments, const std::string& name) const {
     const auto train = "train " + arguments + " --out " + path(name);
     return ranks == 0 ? train : "launch --ranks " + std::to_string(ranks) + " -- " + train;
@@ -107,6 +110,13 @@ class Distributed : public SmallRun {
 
   int port_ = 20000 + static_cast<int>(Random({static_cast<uint64_t>(getpid())}).below(9000));
 };
+
+TEST(WithoutC10d, SeveralProcessesAreRefused) {
+  if (has_c10d()) GTEST_SKIP() << "this build has c10d";
+  EXPECT_EQ(run("train --out none", "RANK=0 WORLD_SIZE=2").err,
+            "translution: rank 0: WORLD_SIZE is 2, but this program was built with a LibTorch without "
+            "c10d and Gloo; use one process\n");
+}
 
 TEST_F(Distributed, TheBitsAreThoseOfOneProcess) {
   expect_same_bits(kVit + "--method alpha_translution --shards 8 --steps 3", {1, 2, 4, 8});
