@@ -86,7 +86,7 @@ def main():
     options = parser.parse_args()
     if not dist.is_available() or not dist.is_gloo_available():
         sys.exit("distributed.py: this PyTorch has no torch.distributed with Gloo")
-    if options.fsdp and not hasattr(torch.distributed.fsdp, "fully_shard"):
+    if options.fsdp and tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
         sys.exit(f"distributed.py: fully_shard needs PyTorch 2.6 or newer, this is {torch.__version__}")
     if "RANK" in os.environ:
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
