@@ -26,6 +26,8 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/data/settings.h
   translution/data/token_files.h
   translution/data/tokenizer.h
+  translution/distributed/options.h
+  translution/distributed/place.h
   translution/io/atomic_file.h
   translution/io/checksum.h
   translution/io/file.h
@@ -57,6 +59,7 @@ set(TRANSLUTION_TENSOR_HEADERS
   translution/data/dataset.h
   translution/data/labelled_images.h
   translution/data/sources.h
+  translution/distributed/world.h
   translution/io/safetensors.h
   translution/models/backbone.h
   translution/models/bf16_weights.h

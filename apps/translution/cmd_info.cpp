@@ -20,9 +20,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kBatch = 1;
+constexpr int64_t kBatch = 1, kMostShards = 1 << 16;
 constexpr const char* kInfoExamples =
-    "FLOPs are per sample. Memory in training is that of one step with --batch samples.\n"
+    "FLOPs are per sample. Memory in training is that of one step with --batch samples; with\n"
+    "--shards or --ranks, also that of each process.\n"
     "--paper-table prints all rows of a table of the paper, with our count of parameters beside\n"
     "the printed one, and takes no other option but --json.\n"
     "\n"
@@ -30,6 +31,7 @@ constexpr const char* kInfoExamples =
     "  translution info --model vit-a/12 --method translution --image-size 84 --channels 1 \\\n"
     "                   --classes 10\n"
     "  translution info --model gpt-a-160 --method alpha_translution --relative-dim 16 --batch 8\n"
+    "  translution info --model vit-a/12 --method translution --batch 64 --shards 8 --ranks 2\n"
     "  translution info --paper-table imagenet";
 
 struct InfoFlags {
@@ -39,15 +41,43 @@ struct InfoFlags {
                        "table of the paper, instead of a model; see `translution list`", "Model");
     command.require_one_of({model.model(), table});
     batch = command.option("--batch", "N", fmt::format("samples per batch ({})", kBatch));
+    shards = command.option("--shards", "N", "shards of a batch, as in train (one per process)");
+    ranks = command.option("--ranks", "N", "processes that share the training (1)");
     command.flag("--json", json, "print JSON");
   }
 
   ModelFlags model;
   PrecisionFlag precision;
   Option table;
-  Option batch;
+  Option batch, shards, ranks;
   bool json = false;
 };
+
+// A training step as users describe it.
+struct Step {
+  int64_t batch = kBatch, shards = 1, ranks = 1;
+
+  bool is_shared() const { return shards > 1; }
+  int64_t shard() const { return (batch + shards - 1) / shards; }  // samples
+};
+
+Step step_of(const InfoFlags& flags) {
+  Step step;
+  if (flags.batch.given()) step.batch = value_of(flags.batch).number();
+  step.ranks = number_or(1, flags.ranks, kMostShards);
+  step.shards = number_or(step.ranks, flags.shards, kMostShards);
+  require(step.shards % step.ranks == 0, "--ranks: expected a divisor of the ", step.shards,
+          " shards, got ", step.ranks);
+  require(step.shards <= std::max<int64_t>(step.batch, 1) || !step.is_shared(),
+          "--batch: expected at least the ", step.shards, " shards, got ", step.batch);
+  return step;
+}
+
+// Bytes of one process in training.
+double rank_bytes(const ModelOptions& model, const Step& step) {
+  const auto cost = model_cost(model, step.shard());
+  return cost.training_bytes + sharing_bytes(cost, {step.shards / step.ranks, step.ranks, 1});
+}
 
 int64_t count(const std::vector<ParameterSpec>& specs, bool per_slot) {
   int64_t total = 0;
@@ -105,7 +135,8 @@ Json integer(double value) {
   return value < 9e18 ? Json(static_cast<int64_t>(value)) : Json(value);
 }
 
-Json model_json(const ModelOptions& model, int64_t batch) {
+Json model_json(const ModelOptions& model, const Step& step) {
+  const int64_t batch = step.batch;
   const auto cost = model_cost(model, batch);
   const auto specs = model_parameters(model);
   Json json = row_json({model, std::nullopt, std::nullopt, {}, false});
@@ -120,6 +151,11 @@ Json model_json(const ModelOptions& model, int64_t batch) {
   json["evaluation_bytes"] = integer(cost.evaluation_bytes);
   json["training_bytes"] = integer(cost.training_bytes);
   json["accumulator_bytes"] = integer(cost.accumulator_bytes);
+  if (step.is_shared()) {
+    json["shards"] = step.shards;
+    json["ranks"] = step.ranks;
+    json["rank_bytes"] = integer(rank_bytes(model, step));
+  }
   json["batch"] = batch;
   json["tokens"] = model.tokens();
   json["slots_per_layer"] = slots_per_layer(model);
@@ -139,7 +175,8 @@ std::string slot_remark(const std::vector<int64_t>& slots) {
   return fmt::format("in {} of {} layers", slots.size() - plain, slots.size());
 }
 
-std::string model_text(const ModelOptions& model, int64_t batch) {
+std::string model_text(const ModelOptions& model, const Step& step) {
+  const int64_t batch = step.batch;
   const auto cost = model_cost(model, batch);
   const auto specs = model_parameters(model);
   const auto slots = slots_per_layer(model);
@@ -166,6 +203,12 @@ std::string model_text(const ModelOptions& model, int64_t batch) {
                at_batch(cost.kept_bytes) + ", 2 per number"});
   }
   table.add({"  training", grouped(cost.training_bytes), at_batch(cost.training_bytes)});
+  if (step.is_shared())
+    table.add({step.ranks > 1 ? fmt::format("  each of {} ranks", step.ranks) : "  in shards",
+               grouped(rank_bytes(model, step)),
+               fmt::format("{}, {} of {} shards of {}", in_bytes(rank_bytes(model, step)),
+                           step.shards / step.ranks, step.shards,
+                           step.shard() == 1 ? "1 sample" : join(step.shard(), " samples"))});
   return fmt::format("{} with {}{}\n\n{}", model.name(), name_of(kMethods, model.position.method),
                      model.precision == Precision::bf16 ? " in bf16" : "", table.str());
 }
@@ -243,7 +286,8 @@ std::string paper_text(const PaperTable& paper) {
 
 void show_paper_table(const InfoFlags& flags) {
   auto others = flags.model.given();
-  if (flags.batch.given()) others.push_back(flags.batch.name());
+  for (const auto& option : {flags.batch, flags.shards, flags.ranks})
+    if (option.given()) others.push_back(option.name());
   if (flags.precision.read()) others.emplace_back("--precision");
   require(others.empty(), "--paper-table and ", others.empty() ? "" : others.front(),
           " do not go together");
@@ -257,11 +301,11 @@ void show_paper_table(const InfoFlags& flags) {
 void show_model(const InfoFlags& flags) {
   auto model = flags.model.read();
   model.precision = flags.precision.read().value_or(Precision::float32);
-  const int64_t batch = flags.batch.given() ? value_of(flags.batch).number() : kBatch;
+  const auto step = step_of(flags);
   if (flags.json)
-    fmt::print("{}", json_text(Json::array({model_json(model, batch)})));
+    fmt::print("{}", json_text(Json::array({model_json(model, step)})));
   else
-    fmt::print("{}", model_text(model, batch));
+    fmt::print("{}", model_text(model, step));
 }
 
 }  // namespace

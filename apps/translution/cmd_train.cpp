@@ -15,6 +15,7 @@
 #include "translution/core/cpu_info.h"
 #include "translution/core/units.h"
 #include "translution/data/settings.h"
+#include "translution/distributed/world.h"
 #include "translution/models/authors.h"
 #include "translution/models/cost.h"
 #include "translution/train/config.h"
@@ -39,6 +40,10 @@ constexpr const char* kTrainExamples =
     "complete\n"
     "checkpoint. The result is the same, bit for bit, as that of a run without a stop.\n"
     "\n"
+    "Several processes train together if each finds its place in RANK, LOCAL_RANK, WORLD_SIZE,\n"
+    "MASTER_ADDR and MASTER_PORT; `translution launch`, torchrun, Slurm or mpirun start them. With\n"
+    "--shards the result has the same bits for any number of them.\n"
+    "\n"
     "--from starts from trained weights. The model is that of PATH unless options or data change\n"
     "it: another --method, another image size, other classes. The program prints which weights\n"
     "are taken and which are new. A resumed run does not read PATH again.\n"
@@ -51,14 +56,16 @@ constexpr const char* kTrainExamples =
     "  translution train --data mnist:data/mnist --train-on dynamic --model vit-a/12 --out runs/m\n"
     "  translution train --config configs/mnist/03-vit-a-12-translution.toml --out runs/t --resume "
     "auto\n"
-    "  translution train --from runs/alpha --train-on dynamic --lr 1e-4 --out runs/tuned";
+    "  translution train --from runs/alpha --train-on dynamic --lr 1e-4 --out runs/tuned\n"
+    "  translution launch --ranks 4 -- train --shards 8 --out runs/four";
 
 struct TrainFlags {
   explicit TrainFlags(Command command) : settings(command) {
     add_model_flags(settings, kDefaultModel, with_default("the data's", model_settings(), kSizes));
     settings.add(data_settings());
     settings.add(train_settings());
-    settings.add("threads", "N", "worker threads (all available cores)", "Run");
+    settings.add("threads", "N", "worker threads (all available cores, shared by the processes)",
+                 "Run");
     settings.add("from", "PATH",
                  "run directory, checkpoint or file of weights to start from (random weights)",
                  "Run");
@@ -67,6 +74,7 @@ struct TrainFlags {
     resume = command.option(
         "--resume", "auto",
         "continue from the newest complete checkpoint of --out, if there is one (off)", "Run");
+    settings.add(world_settings());
     command.require_one_of({out});
   }
 
@@ -132,14 +140,13 @@ RunOptions run_options(const TrainFlags& flags, std::map<std::string, std::strin
     run.model = changed_model(run, given);
   }
   run.fixed_sizes = sizes_given(given);
-  run.data.report = print_line;
   return run;
 }
 
-int threads_in(const std::map<std::string, std::string>& given) {
+int threads_in(const std::map<std::string, std::string>& given, const World& world) {
   const auto threads = given.find("threads");
   return threads == given.end()
-             ? usable_cores()
+             ? std::max(1, usable_cores() / world.local_size())
              : static_cast<int>(SettingValue{"--threads", threads->second}.number(1, kMaxThreads));
 }
 
@@ -162,6 +169,12 @@ TrainEvents show_on(Progress& progress, int64_t per_epoch) {
   return events;
 }
 
+std::shared_ptr<World> join_world(const std::map<std::string, std::string>& given) {
+  WorldOptions options;
+  set_all(world_settings(), given, options, "--");
+  return std::make_shared<World>(place_in_environment(), options);
+}
+
 void print_summary(const RunOptions& run, const DataSource& source) {
   const auto cost = model_cost(run.model);
   fmt::print("{} with {}: {} parameters, {} per sample and step\n", run.model.name(),
@@ -176,14 +189,15 @@ void print_summary(const RunOptions& run, const DataSource& source) {
   if (run.train.precision == Precision::bf16)
     fmt::print("bfloat16 products: {}\n", bf16_products(instruction_sets()));
   if (run.train.device != "cpu") fmt::print("device: {}\n", run.train.device);
+  if (run.world->size() > 1) fmt::print("{}\n", run.world->describe());
 }
 
-void run_train(const TrainFlags& flags) {
-  ignore_closed_pipes();
-  const auto given = given_settings(flags);
-  auto run = run_options(flags, given);
-  use_threads(threads_in(given));
-  const auto source = open_run(run);
+// The part of a rank other than 0, which prints warnings and errors alone.
+void train_silently(RunOptions run, const DataSource& source) {
+  if (!train_until_signal(std::move(run), source).done) throw Stopped("");
+}
+
+void train_and_show(RunOptions run, const DataSource& source) {
   print_summary(run, source);
   if (const auto start = plan_start(run, source)) fmt::print("{}", start_text(*start));
   std::fflush(stdout);
@@ -199,6 +213,33 @@ void run_train(const TrainFlags& flags) {
         "stopped after step {}; a checkpoint is saved, continue with --resume auto", result.step));
   fmt::print("{}/checkpoints/last has the weights; `translution report {}` writes a report\n",
              run.directory, run.directory);
+}
+
+void train_in(const std::shared_ptr<World>& world, const TrainFlags& flags,
+              const std::map<std::string, std::string>& given) {
+  auto run = run_options(flags, given);
+  run.world = world;
+  run.data.report = [world](const std::string& line) {
+    print_line(world->size() > 1 ? fmt::format("rank {}: {}", world->rank(), line) : line);
+  };
+  use_threads(threads_in(given, *world));
+  const auto source = open_run(run);
+  if (world->is_first())
+    train_and_show(std::move(run), source);
+  else
+    train_silently(std::move(run), source);
+}
+
+void run_train(const TrainFlags& flags) {
+  ignore_closed_pipes();
+  const auto given = given_settings(flags);
+  const auto world = join_world(given);
+  try {
+    train_in(world, flags, given);
+  } catch (const std::exception& error) {
+    world->fail(error.what());
+    throw;
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ void add_data(Command program);
 void add_eval(Command program);
 void add_generate(Command program);
 void add_info(Command program);
+void add_launch(Command program);
 void add_list(Command program);
 void add_manual(Command program);
 void add_predict(Command program);

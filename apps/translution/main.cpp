@@ -48,7 +48,16 @@ constexpr int kUsage = 2, kFailure = 1;
 
 // ----------------------------------------------------------------------------------- errors
 
+// With several processes, the number of this one, unless the message has the number of another.
+std::string rank_prefix(const std::string& message) {
+  const char *rank = std::getenv("RANK"), *size = std::getenv("WORLD_SIZE");
+  const bool one = rank == nullptr || size == nullptr || std::string(size) == "1";
+  return one || message.rfind("rank ", 0) == 0 ? "" : join("rank ", rank, ": ");
+}
+
 int fail(int code, std::string message) {
+  if (message.empty()) return code;
+  message = rank_prefix(message) + message;
   for (char& letter : message)
     if (static_cast<unsigned char>(letter) < ' ') letter = ' ';
   // Not with fmt, which throws where standard error cannot be written.
@@ -181,7 +190,7 @@ struct CommandGroup {
 
 const CommandGroup kGroups[] = {
     {"Train and use models",
-     {add_train, add_eval, add_predict, add_generate, add_report, add_serve}},
+     {add_train, add_launch, add_eval, add_predict, add_generate, add_report, add_serve}},
     {"Study models and reproduce the paper",
      {add_list, add_info, add_bench, add_reproduce, add_results, add_configs}},
     {"Tools", {add_data, add_convert, add_completion, add_manual}}};

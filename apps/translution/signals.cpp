@@ -31,7 +31,11 @@ void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 const std::atomic<bool>& stop_requested() { return stop_was_requested; }
 
-Stopped::Stopped(const std::string& message)
-    : std::runtime_error(message), exit_code_(128 + static_cast<int>(last_signal)) {}
+int stop_signal() { return last_signal == 0 ? SIGTERM : static_cast<int>(last_signal); }
+
+Stopped::Stopped(const std::string& message) : Stopped(message, 128 + stop_signal()) {}
+
+Stopped::Stopped(const std::string& message, int exit_code)
+    : std::runtime_error(message), exit_code_(exit_code) {}
 
 }  // namespace translution::cli

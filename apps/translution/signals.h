@@ -24,12 +24,17 @@ class StopAtSignals {
 void ignore_closed_pipes();
 
 const std::atomic<bool>& stop_requested();
+/// The last of these signals; SIGTERM if there was none.
+int stop_signal();
 
-/// Thrown after work was saved and stopped by such a signal.
+/// Thrown after work was saved and stopped, by such a signal or by a process that belongs to it.
 class Stopped : public std::runtime_error {
  public:
+  /// With the exit code of the last signal as shells count: 130 after SIGINT, 143 after SIGTERM,
+  /// 129 after SIGHUP.
   explicit Stopped(const std::string& message);
-  /// As shells count: 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
+  /// An empty message is not printed.
+  Stopped(const std::string& message, int exit_code);
   int exit_code() const { return exit_code_; }
 
  private:

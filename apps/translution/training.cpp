@@ -16,6 +16,9 @@ TrainResult train_until_signal(RunOptions options, const DataSource& data) {
   options.comment =
       fmt::format("translution {} ({}), LibTorch {}, {}, {} threads", kVersion, kCommit,
                   kTorchVersion, name_of(kIsas, chosen_isa()), runtime().threads());
+  options.facts = {{"program", fmt::format("{} ({})", kVersion, kCommit)},
+                   {"LibTorch", kTorchVersion},
+                   {"instruction set", name_of(kIsas, chosen_isa())}};
   const StopAtSignals signals;
   return train(options, data, stop_requested());
 }

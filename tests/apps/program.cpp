@@ -33,6 +33,11 @@ std::string take_file(const std::string& path) {
 
 std::string errors_path() { return testing::TempDir() + "cli_test." + std::to_string(getpid()); }
 
+int next_number() {
+  static int number = 0;
+  return number++;
+}
+
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
 
 pid_t start(const std::string& command) {
@@ -59,7 +64,7 @@ Outcome run(const std::string& arguments, const std::string& before) {
 }
 
 Started::Started(const std::string& arguments, const std::string& before)
-    : errors_(errors_path() + ".started"),
+    : errors_(errors_path() + ".started." + std::to_string(next_number())),
       id_(start("exec env " + before + " " TRANSLUTION_PROGRAM " " + arguments + " >/dev/null 2>" +
                 errors_)) {}
 

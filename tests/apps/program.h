@@ -29,6 +29,7 @@ class Started {
   Started(const Started&) = delete;
   Started& operator=(const Started&) = delete;
 
+  pid_t id() const { return id_; }
   void send(int signal) const;
   Outcome wait() const;  // call once; `out` is empty
 

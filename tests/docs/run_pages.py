@@ -34,6 +34,7 @@ TINY = [
     (r"translution reproduce .*--one-step", "--dry-run"),
     (r"translution reproduce ", "--rows 2 --steps 1 --batch 2 --train-limit 8 --eval-limit 8 --warmup 0"),
     (r"translution train .*--help", ""),
+    (r"translution launch ", "--hybrid-layers 1 --steps 1 --batch 8 --eval-limit 8"),
     (r"translution train ", "--hybrid-layers 1 --steps 1 --batch 2 --eval-limit 8"),
     (r"translution generate ", "--tokens 4"),
     (r"translution bench op --points ", "--points 30 --dim 24 --heads 3 --dim-head 8 --batch 2 --repeats 1"),

@@ -15,6 +15,13 @@ struct BatchPlan {
   int64_t epoch = 0;
   int64_t index = 0;  ///< of the batch within its epoch
   std::vector<int64_t> samples;
+  int64_t shard = 0;  ///< of the batch; random changes differ between shards
+};
+
+/// Consecutive shards of a batch: `count` of `all` from `first` on. Shard s of B samples has those
+/// from B * s / all to B * (s + 1) / all.
+struct BatchShards {
+  int64_t all = 1, first = 0, count = 1;
 };
 
 struct BatchOrderOptions {
@@ -26,6 +33,8 @@ struct BatchOrderOptions {
   uint64_t seed = 0;
   int64_t epoch = 0;  ///< first epoch
   int64_t index = 0;  ///< first batch of it; batches_per_epoch() means the next epoch
+  BatchShards shards = {};  ///< of every batch, one plan each; at least one sample in each
+  int64_t every = 1;    ///< single epochs: only every so many batches
 };
 
 /// Training: shuffled and endless, starting at batch `index` of `epoch`.
@@ -40,13 +49,14 @@ class TRANSLUTION_API BatchOrder {
   BatchOrder(int64_t size, const BatchOrderOptions& options);
 
   int64_t batches_per_epoch() const { return batches_; }
-  /// The next batch; nothing after the end of a single epoch (`once`).
+  /// The next batch, or the next shard of it; nothing after the end of a single epoch (`once`).
   std::optional<BatchPlan> next();
 
  private:
   const int64_t size_;
   const BatchOrderOptions options_;
   int64_t batch_, batches_, epoch_, index_;
+  int64_t shard_ = 0;             // of the owned ones
   std::vector<int64_t> order_;  // permutation of the current epoch; empty until first used
 };
 

@@ -178,8 +178,10 @@ Batch ImageFolderDataset::load(const BatchPlan& plan) const {
   for (int64_t b = 0; b < B; ++b)
     target[b] = fill(plan.epoch, plan.samples[b], input + b * 3 * side * side);
   if (options_.augment == Augment::full) {
-    const uint64_t epoch = plan.epoch, index = plan.index;
-    mix_batch(batch, classes_.size(), Random({options_.seed, epoch, index, kMixing}));
+    const uint64_t epoch = plan.epoch, index = plan.index, shard = plan.shard;
+    mix_batch(batch, classes_.size(),
+              shard == 0 ? Random({options_.seed, epoch, index, kMixing})
+                       : Random({options_.seed, epoch, index, kMixing, shard}));
   }
   return batch;
 }

@@ -28,7 +28,7 @@ class SubsetDataset : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   Batch load(const BatchPlan& plan) const override {
-    BatchPlan inner{plan.epoch, plan.index, {}};
+    BatchPlan inner{plan.epoch, plan.index, {}, plan.shard};
     for (const int64_t sample : plan.samples) inner.samples.push_back(samples_.at(sample));
     return dataset_->load(inner);
   }

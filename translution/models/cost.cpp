@@ -282,4 +282,11 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
   return cost;
 }
 
+double sharing_bytes(const ModelCost& cost, const SharedTraining& shared) {
+  constexpr double kBuffers = 2 * 16 * 1024 * 1024;
+  const double levels = std::floor(std::log2(static_cast<double>(shared.shards)));
+  return levels * cost.weight_bytes +
+         (shared.processes > 1 ? std::min(kBuffers, 2 * cost.weight_bytes) : 0);
+}
+
 }  // namespace translution

@@ -28,6 +28,17 @@ struct ModelCost {
 /// `batch` is the number of samples of the training step.
 TRANSLUTION_API ModelCost model_cost(const ModelOptions& options, int64_t batch = 1);
 
+/// How processes share the training of a model.
+struct SharedTraining {
+  int64_t shards = 1;  ///< of a batch, in each process
+  int64_t processes = 1;
+  int64_t on_this_machine = 1;  ///< processes
+};
+
+/// Bytes that a process needs beyond `training_bytes`: a set of gradients for each level of the
+/// tree that adds those of its shards, and two buffers of 16 MiB for exchanges with others.
+TRANSLUTION_API double sharing_bytes(const ModelCost& cost, const SharedTraining& shared);
+
 /// FLOPs per sample of one attention layer's forward, counted as in ModelCost: tables, matrices,
 /// score and value sums, and the output projection.
 TRANSLUTION_API double attention_flops(const AttentionOptions& options);

@@ -31,9 +31,16 @@ void require_memory(double bytes, const std::string& what, const std::string& ad
 }
 
 void require_memory_to_train(const ModelOptions& model, int64_t samples,
-                             const std::string& advice) {
-  require_memory(model_cost(model, samples).training_bytes, describe("training", model, samples),
-                 advice_for(model_cost(model, 1).training_bytes, advice));
+                             const std::string& advice, const SharedTraining& shared) {
+  const auto bytes = [&](int64_t count) {
+    const auto cost = model_cost(model, count);
+    return static_cast<double>(shared.on_this_machine) *
+           (cost.training_bytes + sharing_bytes(cost, shared));
+  };
+  auto what = describe("training", model, samples);
+  if (shared.on_this_machine > 1)
+    what += join(" in each of ", shared.on_this_machine, " processes on this machine,");
+  require_memory(bytes(samples), what, advice_for(bytes(1), advice));
 }
 
 void require_memory_to_evaluate(const ModelOptions& model, int64_t samples,

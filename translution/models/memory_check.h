@@ -4,6 +4,7 @@
 #include <string>
 
 #include "translution/core/export.h"
+#include "translution/models/cost.h"
 #include "translution/models/options.h"
 
 namespace translution {
@@ -13,9 +14,10 @@ namespace translution {
 TRANSLUTION_API void require_memory(double bytes, const std::string& what,
                                     const std::string& advice);
 
-/// The same for a training step with a batch of `samples`.
+/// The same for a training step that takes `samples` at a time.
 TRANSLUTION_API void require_memory_to_train(const ModelOptions& model, int64_t samples,
-                                             const std::string& advice);
+                                             const std::string& advice,
+                                             const SharedTraining& shared = {});
 
 /// The same for a forward pass with a batch of `samples`.
 TRANSLUTION_API void require_memory_to_evaluate(const ModelOptions& model, int64_t samples,

@@ -76,4 +76,15 @@ NodePointer pointer_to(Node* node) {
     return node->getptr();
 }
 
+/// A TCPStore may be served with libuv since LibTorch 2.3, by default since 2.4. Some builds lack it.
+template <typename StoreOptions, typename = void>
+constexpr bool kMayUseLibuv = false;
+template <typename StoreOptions>
+constexpr bool kMayUseLibuv<StoreOptions, std::void_t<decltype(StoreOptions::useLibUV)>> = true;
+
+template <typename StoreOptions>
+void serve_without_libuv(StoreOptions& options) {
+  if constexpr (kMayUseLibuv<StoreOptions>) options.useLibUV = false;
+}
+
 }  // namespace translution

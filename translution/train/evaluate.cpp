@@ -8,6 +8,9 @@
 namespace translution {
 namespace {
 
+// Columns of the figures of batches.
+enum { kCount, kImages, kLoss, kTop1, kTop5, kFigures };
+
 // Logits with one row per prediction: [B,classes] or [B*n,vocabulary].
 torch::Tensor rows_of(const torch::Tensor& logits) {
   return logits.dim() == 3 ? logits.flatten(0, 1) : logits;
@@ -50,29 +53,59 @@ torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
-Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset, int64_t batch,
-                    int64_t workers, const std::function<void(int64_t)>& done) {
+torch::Tensor no_figures(const Dataset& dataset, int64_t batch) {
+  const BatchOrder order(dataset.size(), evaluation_order(batch));
+  return torch::zeros({order.batches_per_epoch(), kFigures}, torch::kDouble);
+}
+
+torch::Tensor evaluate_batches(Network& network, const std::shared_ptr<const Dataset>& dataset,
+                               int64_t batch, int64_t workers, int64_t first, int64_t every,
+                               std::vector<torch::Tensor>* predictions,
+                               const std::function<void(int64_t)>& done) {
   const EvaluationMode mode(network.module());
-  Loader loader(dataset, {evaluation_order(batch), workers});
-  Evaluation sum;
-  std::vector<torch::Tensor> predictions;
+  auto figures = no_figures(*dataset, batch);
+  if (first >= figures.size(0)) return figures;
+  auto order = evaluation_order(batch);
+  order.index = first, order.every = every;
+  Loader loader(dataset, {order, workers});
   while (const auto loaded = loader.next()) {
+    auto* const sum = figures.data_ptr<double>() + kFigures * loaded->plan.index;
     const auto logits = network.forward(loaded->batch.input);
     const auto rows = rows_of(logits), target = loaded->batch.target.flatten().to(rows.device());
-    const int64_t count = rows.size(0);
-    sum.count += count;
-    sum.loss += loss_of(logits, loaded->batch.target).item<double>() * static_cast<double>(count);
+    const auto count = static_cast<double>(rows.size(0));
+    sum[kCount] = count;
+    sum[kLoss] = loss_of(logits, loaded->batch.target).item<double>() * count;
     if (logits.dim() == 2) {
-      sum.top1 += static_cast<double>(hits(rows, target, 1));
-      sum.top5 += static_cast<double>(hits(rows, target, 5));
-      predictions.push_back(rows.argmax(1).to(torch::kCPU));
+      sum[kImages] = count;
+      sum[kTop1] = static_cast<double>(hits(rows, target, 1));
+      sum[kTop5] = static_cast<double>(hits(rows, target, 5));
+      if (predictions != nullptr) predictions->push_back(rows.argmax(1).to(torch::kCPU));
     }
     if (done) done(loaded->batch.input.size(0));
   }
+  return figures;
+}
+
+Evaluation evaluation_of(const torch::Tensor& figures) {
+  Evaluation sum;
+  for (int64_t batch = 0; batch < figures.size(0); ++batch) {
+    const auto* const of_batch = figures.data_ptr<double>() + kFigures * batch;
+    sum.count += static_cast<int64_t>(of_batch[kCount]);
+    sum.of_images |= of_batch[kImages] > 0;
+    sum.loss += of_batch[kLoss], sum.top1 += of_batch[kTop1], sum.top5 += of_batch[kTop5];
+  }
   const auto count = static_cast<double>(std::max<int64_t>(1, sum.count));
   sum.loss /= count, sum.top1 /= count, sum.top5 /= count;
-  if (!predictions.empty()) sum.predictions = torch::cat(predictions);
   return sum;
+}
+
+Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset, int64_t batch,
+                    int64_t workers, const std::function<void(int64_t)>& done) {
+  std::vector<torch::Tensor> predictions;
+  auto result = evaluation_of(evaluate_batches(network, dataset, batch, workers, /*first=*/0,
+                                               /*every=*/1, &predictions, done));
+  if (!predictions.empty()) result.predictions = torch::cat(predictions);
+  return result;
 }
 
 }  // namespace translution

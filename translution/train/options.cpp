@@ -19,8 +19,14 @@ SettingGroup<TrainOptions> length_group() {
            F("steps", &O::steps, whole(0), "training steps, instead of epochs; 0: use epochs"),
            F("batch", &O::batch, whole(1), "samples per step"),
            F("accumulate", &O::accumulate, whole(1),
-             "parts that a batch is split into, to save memory (gradient accumulation)")
-               .free_on_resume()}};
+             "parts that a batch, or a shard of it, is split into, to save memory (gradient "
+             "accumulation)")
+               .free_on_resume(),
+           F("shards", &O::shards, whole(0, 1 << 16),
+             "shards of a batch, a power of two; the same bits for 1, 2, 4, … processes up to it; "
+             "0: one shard per process")
+               .left_out_by_default()
+               .before_it("0")}};
 }
 
 SettingGroup<TrainOptions> optimizer_group() {
@@ -65,6 +71,8 @@ SettingGroup<TrainOptions> run_group() {
 void TrainOptions::check() const {
   require(accumulate <= batch, "accumulate: expected at most the batch, ", batch, ", got ",
           accumulate);
+  require((shards & (shards - 1)) == 0, "shards: expected a power of two, got ", shards);
+  require(shards <= batch, "shards: expected at most the batch, ", batch, ", got ", shards);
   require(min_lr <= lr, "min-lr: expected at most lr, ", lr, ", got ", min_lr);
   require(beta2 < 1, "beta2: expected less than 1, got ", beta2);
   require(workers <= 256, "workers: expected 0 to 256, got ", workers);

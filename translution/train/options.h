@@ -20,7 +20,10 @@ struct TRANSLUTION_API TrainOptions {
   int64_t epochs = 1;      ///< passes over the training data, if steps is 0
   int64_t steps = 0;       ///< steps; 0: use epochs
   int64_t batch = 256;     ///< samples per step
-  int64_t accumulate = 1;  ///< parts that a batch is split into, to save memory
+  int64_t accumulate = 1;  ///< parts that a batch, or a shard of it, is split into, to save memory
+  /// Shards of a batch, whose gradients are added as a binary tree; a power of two. 0: one for each
+  /// process.
+  int64_t shards = 0;
 
   double lr = 1e-3, min_lr = 0;
   Schedule schedule = Schedule::cosine;

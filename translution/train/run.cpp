@@ -38,7 +38,41 @@ SettingTexts run_texts(const RunOptions& options) {
     texts.push_back(entry);
   texts.emplace_back("seed", std::to_string(options.train.seed));
   texts.emplace_back("batch", std::to_string(options.train.batch));
+  texts.emplace_back("shards", std::to_string(options.train.shards));
   return texts;
+}
+
+// The values of these settings in checkpoints that are older than the settings.
+std::map<std::string, std::string> run_texts_before() {
+  auto texts = texts_before(data_settings());
+  texts.merge(texts_before(train_settings()));
+  return texts;
+}
+
+std::shared_ptr<World> world_of(const RunOptions& options) {
+  return options.world ? options.world : std::make_shared<World>();
+}
+
+// Refuses to train if a rank has other options, data or weights than rank 0.
+void compare_ranks(const RunOptions& options, const Trainer& trainer) {
+  if (world_of(options)->size() == 1) return;
+  auto facts = options.facts;
+  for (const auto& texts : {run_texts(options), trainer.facts()})
+    facts.insert(facts.end(), texts.begin(), texts.end());
+  options.world->require_same(facts);
+}
+
+// Refuses a step that needs more memory than this machine has for its processes.
+void check_memory(const RunOptions& options, int64_t samples) {
+  const auto world = world_of(options);
+  const auto& train = options.train;
+  const int64_t batch = std::min(train.batch, samples), parts = train.accumulate;
+  const int64_t shards = train.shards > 0 ? train.shards : world->size();
+  const int64_t shard = (batch + shards - 1) / shards;
+  require_memory_to_train(options.model, (shard + parts - 1) / parts,
+                          "lower --batch, or raise --accumulate",
+                          {std::max<int64_t>(shards / world->size(), 1), world->size(),
+                           world->local_size()});
 }
 
 void write_config(const RunOptions& options, const std::string& from) {
@@ -158,11 +192,7 @@ DataSource open_run(RunOptions& options) {
   if (!options.from.empty()) fixed_sizes.emplace_back("vocabulary");  // that of the weights
   fit_to_data(model, data, options.data.data, fixed_sizes);
   plan_start(options, data);  // throws if the weights do not fit
-  const int64_t batch = std::min(options.train.batch, data.train->size());
-  const int64_t parts = options.train.accumulate;
-  if (find_device(options.train.device).is_cpu())
-    require_memory_to_train(model, (batch + parts - 1) / parts,
-                            "lower --batch, or raise --accumulate");
+  if (find_device(options.train.device).is_cpu()) check_memory(options, data.train->size());
   return data;
 }
 
@@ -189,15 +219,18 @@ TrainResult train(const RunOptions& options, const DataSource& data,
   Network network(options.model, seeded_generator(Random({options.train.seed}).bits()));
   const auto origin = start_network(network, options, data);
   CurrentRate rate(options.model.precision);
+  const auto world = world_of(options);
   Trainer trainer(
       network, data,
-      {options.train, options.directory, run_texts(options), texts_before(data_settings()),
-       [&] { return rate.gflops(); }, options.events, origin});
+      {options.train, options.directory, run_texts(options), run_texts_before(),
+       [&] { return rate.gflops(); }, options.events, origin, world});
   if (options.resume) trainer.resume();
   // After resume(), which throws if the options do not fit the run.
-  write_config(options, trainer.origin().path);
+  compare_ranks(options, trainer);
+  if (world->is_first()) write_config(options, trainer.origin().path);
   if (options.events.started) options.events.started(trainer.step());
   const bool done = trainer.run(stop);
+  world->leave();  // when rank 0 has saved
   return {done, trainer.step()};
 }
 

@@ -2,12 +2,14 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "translution/core/export.h"
 #include "translution/data/sources.h"
+#include "translution/distributed/world.h"
 #include "translution/models/options.h"
 #include "translution/models/warm_start.h"
 #include "translution/train/metrics.h"
@@ -41,6 +43,11 @@ struct RunOptions {
   std::vector<std::string> fixed_sizes = {};
   std::string comment = {};  ///< first line of config.toml
   TrainEvents events = {};
+  /// The processes that train together; a single one if null. All must have the same options, data
+  /// and weights, and see the same run directory. Rank 0 writes it.
+  std::shared_ptr<World> world = nullptr;
+  /// What else must be the same on all ranks, such as versions: name and value.
+  SettingTexts facts = {};
 };
 
 struct TrainResult {

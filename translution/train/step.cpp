@@ -21,11 +21,9 @@ StepOptions step_options(const TrainOptions& options) {
   return {options.accumulate, options.label_smoothing, options.clip};
 }
 
-StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
-                       const StepOptions& options, const at::Generator& dropout,
-                       const std::function<void(int64_t)>& done) {
-  optimizer.zero_grad();
-  StepOutcome outcome;
+double add_gradients(Network& network, const Batch& batch, int64_t of, const StepOptions& options,
+                     const at::Generator& dropout, const std::function<void(int64_t)>& done) {
+  double sum = 0;
   const int64_t samples = batch.input.size(0);
   for (int64_t part = 0; part < options.parts; ++part) {
     const int64_t begin = samples * part / options.parts;
@@ -34,14 +32,23 @@ StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
       const auto logits = network.forward(batch.input.narrow(0, begin, count), dropout);
       const auto loss =
           loss_of(logits, batch.target.narrow(0, begin, count), options.label_smoothing) *
-          (static_cast<double>(count) / static_cast<double>(samples));
-      outcome.loss += loss.item<double>();
-      if (!std::isfinite(outcome.loss)) return outcome;
+          (static_cast<double>(count) / static_cast<double>(of));
+      sum += loss.item<double>();
+      if (!std::isfinite(sum)) return sum;
       loss.backward();
     }
     if (done) done(part + 1);
   }
-  outcome.norm = optimizer.step(options.clip);
+  return sum;
+}
+
+StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
+                       const StepOptions& options, const at::Generator& dropout,
+                       const std::function<void(int64_t)>& done) {
+  optimizer.zero_grad();
+  StepOutcome outcome;
+  outcome.loss = add_gradients(network, batch, batch.input.size(0), options, dropout, done);
+  if (std::isfinite(outcome.loss)) outcome.norm = optimizer.step(options.clip);
   return outcome;
 }
 

@@ -25,6 +25,13 @@ struct StepOutcome {
 TRANSLUTION_API AdamWOptions adamw_options(const TrainOptions& options);
 TRANSLUTION_API StepOptions step_options(const TrainOptions& options);
 
+/// Adds the gradients of some samples of a batch of `of` samples: forward and backward in
+/// `options.parts` parts. Returns their share of the batch's mean loss; returns early if that is not
+/// finite. Dropout and `done` are those of train_step.
+TRANSLUTION_API double add_gradients(Network& network, const Batch& samples, int64_t of,
+                                     const StepOptions& options, const at::Generator& dropout = {},
+                                     const std::function<void(int64_t parts)>& done = {});
+
 /// One update of the weights: forward and backward of each part of the batch, then the optimizer.
 /// Dropout draws from `dropout`, or from the process's generator if it is undefined. Returns early,
 /// without changing a weight, if the loss or the norm is not finite. Calls `done` after each part

@@ -10,6 +10,7 @@
 #include "translution/core/error.h"
 #include "translution/core/random.h"
 #include "translution/data/class_names.h"
+#include "translution/io/checksum.h"
 #include "translution/models/cost.h"
 #include "translution/nn/generator.h"
 #include "translution/train/device.h"
@@ -24,6 +25,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kOrder = 1, kDropout = 2;  // random streams
+constexpr int64_t kBatchesAhead = 4;          // that the loader loads
+
+// The shards of a batch that this process trains on.
+BatchShards shards_of(const World& world, const TrainOptions& options, int64_t samples) {
+  const int64_t size = world.size(), all = options.shards > 0 ? options.shards : size;
+  require(all % size == 0, "shards: expected 1, 2, 4, … processes up to ", all,
+          ", the number of shards, got ", size);
+  require(all <= samples, options.shards > 0 ? "shards" : "WORLD_SIZE", ": expected at most ",
+          samples, ", the samples of a batch, got ", all);
+  return {all, all / size * world.rank(), all / size};
+}
 
 // Thrown when a stop is requested. Autograd propagates a std::exception.
 struct Interrupted : std::exception {};
@@ -66,6 +78,22 @@ void copy_into(torch::Tensor& to, const NamedTensors& tensors, const std::string
   to.copy_(found->second);
 }
 
+void add_bytes(Checksum& checksum, const torch::Tensor& tensor) {
+  const auto bytes = tensor.detach().to(torch::kCPU).contiguous();
+  checksum.add({static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()});
+}
+
+// Tells data sets of the same size apart, without reading them as a whole.
+std::string samples_checksum(const Dataset& dataset) {
+  BatchPlan plan;
+  plan.samples = {0, dataset.size() / 2, dataset.size() - 1};
+  const auto batch = dataset.load(plan);
+  Checksum checksum;
+  add_bytes(checksum, batch.input);
+  add_bytes(checksum, batch.target);
+  return checksum.hex();
+}
+
 std::string samples_text(const std::vector<int64_t>& samples) {
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(4, samples.size()); ++i)
@@ -93,7 +121,11 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
       options_(setup_.options),
       parameters_(named_parameters_of(network.module())),
       optimizer_(tensors_of(parameters_), adamw_options(options_)),
-      store_(setup_.directory + "/checkpoints", options_.keep),
+      world_(setup_.world),
+      shards_(shards_of(*world_, options_, std::min(options_.batch, data.train->size()))),
+      store_(world_->is_first() ? std::make_unique<CheckpointStore>(
+                                      setup_.directory + "/checkpoints", options_.keep)
+                                : nullptr),
       per_epoch_(steps_per_epoch(data, options_)),
       total_(total_steps(data, options_)),
       origin_(setup_.origin) {
@@ -182,6 +214,27 @@ void Trainer::report_changes(const Checkpoint& checkpoint) const {
   if (!changes.empty()) setup_.events.message("resume with changed settings: " + changes);
 }
 
+SettingTexts Trainer::facts() const {
+  auto facts = training_texts(options_);
+  const auto add = [&](const std::string& name, const auto& value) {
+    facts.emplace_back(name, join(value));
+  };
+  add("eval-every", options_.eval_every);
+  add("save-every", options_.save_every);
+  add("log-every", options_.log_every);
+  add("samples of training", data_.train->size());
+  add("checksum of the first, middle and last sample", samples_checksum(*data_.train));
+  for (const auto& set : data_.evaluation)
+    add("checksum of samples in " + set.name,
+        join(samples_checksum(*set.dataset), " of ", set.dataset->size()));
+  for (size_t c = 0; c < data_.classes.size(); ++c) add(join("class ", c), data_.classes[c]);
+  add("step of the checkpoint", state_.step);
+  Checksum weights;
+  for (const auto& [name, tensor] : parameters_) add_bytes(weights, tensor);
+  add("checksum of the weights", weights.hex());
+  return facts;
+}
+
 CheckpointContent Trainer::content() const {
   CheckpointContent content;
   for (size_t p = 0; p < parameters_.size(); ++p) {
@@ -207,9 +260,10 @@ CheckpointContent Trainer::content() const {
 }
 
 void Trainer::save(bool is_best) {
-  log_->sync();  // entries up to this step must be on disk before the checkpoint
-  store_.save(state_.step, content(), is_best);
   saved_ = state_.step;
+  if (!world_->is_first()) return;
+  log_->sync();  // entries up to this step must be on disk before the checkpoint
+  store_->save(state_.step, content(), is_best);
 }
 
 double Trainer::epochs_done() const {
@@ -222,12 +276,11 @@ bool Trainer::is_due(int64_t every) const {
 }
 
 void Trainer::log_metrics(const Metrics& metrics) {
-  log_->add(metrics);
+  if (log_) log_->add(metrics);
   if (setup_.events.metrics) setup_.events.metrics(metrics);
 }
 
-void Trainer::require_finite_value(double number, const char* what,
-                                   const LoadedBatch& loaded) const {
+void Trainer::require_finite_value(double number, const char* what, const BatchPlan& plan) const {
   if (std::isfinite(number)) return;
   const auto steps = list_steps(setup_.directory + "/checkpoints");
   const std::string last = steps.empty() ? "there is no checkpoint yet"
@@ -235,24 +288,68 @@ void Trainer::require_finite_value(double number, const char* what,
                                                 "/checkpoints/", checkpoint_name(steps.front()));
   throw std::runtime_error(join(
       "training stopped: ", what, " is ", number, " in step ", state_.step + 1, " (epoch ",
-      loaded.plan.epoch + 1, ", batch ", loaded.plan.index + 1, ": samples ",
-      samples_text(loaded.plan.samples), "); ", last, "; try a lower --lr or a longer --warmup"));
+      plan.epoch + 1, ", batch ", plan.index + 1, ": samples ", samples_text(plan.samples), "); ",
+      last, "; try a lower --lr or a longer --warmup"));
+}
+
+// Adds the gradients of this process's shards to the tree, and all their samples to the plan. Returns
+// the share of each shard of the batch in the loss; 0 for the shards of other processes.
+torch::Tensor Trainer::add_shards(Loader& loader, GradientTree& tree, BatchPlan& plan) {
+  auto losses = torch::zeros({shards_.all}, torch::kDouble);
+  const auto step = static_cast<uint64_t>(state_.step);
+  const int64_t samples = batch_samples();
+  for (int64_t c = shards_.first; c < shards_.first + shards_.count; ++c) {
+    const auto start = Clock::now();
+    const auto loaded = loader.next();
+    waited_ += seconds_since(start);
+    plan.epoch = loaded->plan.epoch, plan.index = loaded->plan.index;
+    plan.samples.insert(plan.samples.end(), loaded->plan.samples.begin(),
+                        loaded->plan.samples.end());
+    const auto shard = static_cast<uint64_t>(c);
+    Random random = shard == 0 ? Random({options_.seed, step, kDropout})
+                                   : Random({options_.seed, step, kDropout, shard});
+    const double loss =
+        add_gradients(network_, loaded->batch, samples, step_options(options_),
+                      seeded_generator(random.bits(), network_.device()));
+    losses[c] = loss;
+    if (!std::isfinite(loss)) break;
+    tree.add_shard();
+  }
+  return losses;
+}
+
+// The sum of the values over all ranks. Throws if a rank was interrupted.
+torch::Tensor Trainer::shared(const torch::Tensor& values, bool interrupted) {
+  auto all = torch::cat({values.flatten(), torch::full({1}, interrupted ? 1.0 : 0.0, values.options())});
+  world_->sum(all);
+  if (all[-1].item<double>() > 0) throw Interrupted();
+  return all.narrow(0, 0, values.numel()).view_as(values);
 }
 
 // Returns the gradients' norm.
-double Trainer::take_step(const LoadedBatch& loaded) {
-  const auto dropout =
-      seeded_generator(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits(),
-                       network_.device());
+double Trainer::take_step(Loader& loader) {
   optimizer_.options.lr = learning_rate(options_, state_.step, total_);
-  const auto outcome =
-      train_step(network_, optimizer_, loaded.batch, step_options(options_), dropout);
-  require_finite_value(outcome.loss, "the loss", loaded);
-  require_finite_value(outcome.norm, "the norm of the gradients", loaded);
-  state_.loss_sum += outcome.loss;
+  optimizer_.zero_grad();
+  GradientTree tree(tensors_of(parameters_));
+  BatchPlan plan;
+  auto losses = torch::zeros({shards_.all}, torch::kDouble);
+  bool interrupted = false;
+  try {
+    losses = add_shards(loader, tree, plan);
+  } catch (const Interrupted&) {
+    interrupted = true;
+  }
+  losses = shared(losses, interrupted);
+  double loss = 0;
+  for (int64_t shard = 0; shard < shards_.all; ++shard) loss += losses[shard].item<double>();
+  require_finite_value(loss, "the loss", plan);
+  world_->tree_sum(tree.finish());
+  const double norm = optimizer_.step(options_.clip);
+  require_finite_value(norm, "the norm of the gradients", plan);
+  state_.loss_sum += loss;
   ++state_.loss_count;
   ++state_.step;
-  return outcome.norm;
+  return norm;
 }
 
 void Trainer::log_training(double norm) {
@@ -269,26 +366,45 @@ void Trainer::log_training(double norm) {
     metrics.values.emplace_back("samples_per_s", samples);
   metrics.values.emplace_back("gflops", gflops);
   if (setup_.product_gflops)
-    metrics.values.emplace_back(share_metric(model.precision), gflops / setup_.product_gflops());
+    metrics.values.emplace_back(share_metric(model.precision), 
+                                gflops / world_->size() / setup_.product_gflops());
   metrics.values.emplace_back("input_share", waited_ / seconds_);
   metrics.values.emplace_back("resident_mib", resident_mib());
   log_metrics(metrics);
   latest_ = metrics;
+}
+
+void Trainer::begin_log_line() {
   state_.loss_sum = 0, state_.loss_count = 0;
   samples_ = 0, seconds_ = 0, waited_ = 0;
+}
+
+// The results on all evaluation sets. Each rank evaluates every size-th batch.
+std::vector<Evaluation> Trainer::evaluations() {
+  std::vector<Evaluation> results;
+  for (const auto& set : data_.evaluation) {
+    bool interrupted = false;
+    auto figures = no_figures(*set.dataset, options_.batch);
+    try {
+      figures = evaluate_batches(network_, set.dataset, options_.batch, options_.workers,
+                                 world_->rank(), world_->size());
+    } catch (const Interrupted&) {
+      interrupted = true;
+    }
+    results.push_back(evaluation_of(shared(figures, interrupted)));
+  }
+  return results;
 }
 
 // Returns true if the score on the first evaluation set is the best so far. Logs all sets or none.
 bool Trainer::evaluate_all() {
   state_.evaluation_pending = true;
-  std::vector<Evaluation> results;
-  for (const auto& set : data_.evaluation)
-    results.push_back(evaluate(network_, set.dataset, options_.batch, options_.workers));
+  const auto results = evaluations();
   state_.evaluation_pending = false;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& result = results[i];
     Metrics metrics{state_.step, epochs_done(), data_.evaluation[i].name, {{"loss", result.loss}}};
-    if (result.predictions.defined())
+    if (result.of_images)
       metrics.values.insert(metrics.values.end(), {{"top1", result.top1}, {"top5", result.top5}});
     else
       metrics.values.emplace_back("perplexity", result.perplexity());
@@ -296,7 +412,7 @@ bool Trainer::evaluate_all() {
   }
   if (results.empty()) return false;
   const auto& first = results.front();
-  const double score = first.predictions.defined() ? first.top1 : -first.loss;
+  const double score = first.of_images ? first.top1 : -first.loss;
   const bool best = !state_.evaluated || score > state_.best;
   if (best) state_.best = score;
   state_.evaluated = true;
@@ -306,18 +422,20 @@ bool Trainer::evaluate_all() {
 void Trainer::train_on(const std::atomic<bool>& stop) {
   if (state_.evaluation_pending) save(evaluate_all());
   const uint64_t order_seed = Random({options_.seed, kOrder}).bits();
-  Loader loader(data_.train, {training_order(options_.batch, order_seed, state_.step / per_epoch_,
-                                             state_.step % per_epoch_),
-                              options_.workers});
+  auto order = training_order(options_.batch, order_seed, state_.step / per_epoch_,
+                              state_.step % per_epoch_);
+  order.shards = shards_;
+  Loader loader(data_.train, {order, options_.workers, kBatchesAhead * shards_.count});
   while (state_.step < total_) {
-    interrupt_if(stop);
+    if (world_->size() == 1) interrupt_if(stop);  // several ranks stop together, in shared()
     const auto start = Clock::now();
-    const auto loaded = loader.next();
-    waited_ += seconds_since(start);
-    const double norm = take_step(*loaded);
-    samples_ += loaded->batch.input.size(0);
+    const double norm = take_step(loader);
+    samples_ += batch_samples();
     seconds_ += seconds_since(start);
-    if (is_due(options_.log_every)) log_training(norm);
+    if (is_due(options_.log_every)) {
+      if (world_->is_first()) log_training(norm);
+      begin_log_line();
+    }
     const bool best = is_due(options_.eval_every) && evaluate_all();
     if (is_due(options_.save_every) || best) save(best);
     if (setup_.events.step) setup_.events.step(state_.step, latest_);
@@ -326,13 +444,14 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
 
 bool Trainer::run(const std::atomic<bool>& stop) {
   const bool done = run_until(stop);
-  write_metrics_csv(setup_.directory);
+  if (world_->is_first()) write_metrics_csv(setup_.directory);
   return done;
 }
 
 bool Trainer::run_until(const std::atomic<bool>& stop) {
-  log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1,
-                                      !state_.evaluation_pending);
+  if (world_->is_first())
+    log_ = std::make_unique<MetricsLog>(setup_.directory, state_.step > 0 ? state_.step : -1,
+                                        !state_.evaluation_pending);
   network_.module().train();
   auto& between_blocks = network_.backbone()->between_blocks;
   between_blocks = [&stop] { interrupt_if(stop); };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -8,9 +9,11 @@
 
 #include "translution/data/loader.h"
 #include "translution/data/sources.h"
+#include "translution/distributed/world.h"
 #include "translution/models/network.h"
 #include "translution/train/checkpoint_store.h"
 #include "translution/train/evaluate.h"
+#include "translution/train/gradient_tree.h"
 #include "translution/train/metrics_log.h"
 #include "translution/train/run.h"
 #include "translution/train/step.h"
@@ -26,7 +29,7 @@ struct Origin {
 /// Trains a network on a data source, on the device of the options, in a run directory that holds
 /// the log and the checkpoints. Everything random is drawn from the seed and the step, so that a
 /// run that was killed and resumed ends with the same bits as an uninterrupted one, for any number
-/// of threads and workers.
+/// of threads and workers; with `shards`, for any number of processes.
 class Trainer {
  public:
   struct Setup {
@@ -40,6 +43,8 @@ class Trainer {
     std::function<double()> product_gflops = {};
     TrainEvents events = {};
     Origin origin = {};  ///< of the weights, if they are not random
+    /// The processes that train together. Rank 0 writes the files.
+    std::shared_ptr<World> world = std::make_shared<World>();
   };
   Trainer(Network& network, const DataSource& data, Setup setup);
 
@@ -52,6 +57,8 @@ class Trainer {
   bool run(const std::atomic<bool>& stop);
 
   int64_t step() const { return state_.step; }
+  /// What must be the same on all ranks: training options, data, step and weights.
+  SettingTexts facts() const;
   /// Of the weights; after resume(), that of the checkpoint.
   const Origin& origin() const { return origin_; }
 
@@ -66,10 +73,14 @@ class Trainer {
     int64_t loss_count = 0;
   };
 
-  double take_step(const LoadedBatch& loaded);
-  void require_finite_value(double number, const char* what, const LoadedBatch& loaded) const;
+  double take_step(Loader& loader);
+  torch::Tensor add_shards(Loader& loader, GradientTree& tree, BatchPlan& plan);
+  torch::Tensor shared(const torch::Tensor& values, bool interrupted);
+  void require_finite_value(double number, const char* what, const BatchPlan& plan) const;
   void log_training(double norm);
+  void begin_log_line();
   bool evaluate_all();
+  std::vector<Evaluation> evaluations();
   void train_on(const std::atomic<bool>& stop);
   bool run_until(const std::atomic<bool>& stop);
   void save(bool is_best);
@@ -79,6 +90,7 @@ class Trainer {
   void report_changes(const Checkpoint& checkpoint) const;
   void log_metrics(const Metrics& metrics);
   bool is_due(int64_t every) const;
+  int64_t batch_samples() const { return std::min(options_.batch, data_.train->size()); }
   double epochs_done() const;
 
   Network& network_;
@@ -87,7 +99,9 @@ class Trainer {
   const TrainOptions& options_;
   std::vector<std::pair<std::string, torch::Tensor>> parameters_;
   AdamW optimizer_;
-  CheckpointStore store_;
+  const std::shared_ptr<World> world_;
+  const BatchShards shards_;                    // of each batch, for this process
+  std::unique_ptr<CheckpointStore> store_;  // of rank 0
   std::unique_ptr<MetricsLog> log_;
   const int64_t per_epoch_, total_;  // steps
   State state_;

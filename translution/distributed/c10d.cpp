@@ -1,0 +1,110 @@
+// All that is used of LibTorch's c10d: a TCPStore and Gloo. A build without them has one message.
+#include "translution/distributed/connection.h"
+
+#if TRANSLUTION_C10D
+#ifndef USE_C10D_GLOO
+#define USE_C10D_GLOO  // else the header is empty
+#endif
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <cmath>
+
+#include "translution/ops/compat.h"
+#else
+#include <stdexcept>
+#endif
+
+namespace translution {
+
+#if TRANSLUTION_C10D
+
+namespace {
+
+// In whole seconds: LibTorch 1.13 does not count parts of one.
+std::chrono::milliseconds rounded_up(Seconds seconds) {
+  return std::chrono::seconds(static_cast<int64_t>(std::ceil(seconds.count())));
+}
+
+class TcpStore : public Store {
+ public:
+  explicit TcpStore(const StoreOptions& o) {
+    ::c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(o.port);
+    options.isServer = o.serves;
+    options.waitWorkers = false;
+    options.timeout = rounded_up(o.timeout);
+    serve_without_libuv(options);
+    store = c10::make_intrusive<::c10d::PrefixStore>(
+        o.prefix, c10::make_intrusive<::c10d::TCPStore>(o.address, options));
+  }
+
+  void set(const std::string& key, const std::string& text) override {
+    store->set(key, std::vector<uint8_t>(text.begin(), text.end()));
+  }
+  bool has(const std::string& key) override { return store->check({key}); }
+  std::string get(const std::string& key) override {
+    const auto bytes = store->get(key);
+    return {bytes.begin(), bytes.end()};
+  }
+  int64_t add(const std::string& key, int64_t amount) override { return store->add(key, amount); }
+
+  c10::intrusive_ptr<::c10d::Store> store;
+};
+
+class Gloo : public Group {
+ public:
+  Gloo(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
+       const std::string& interface, Seconds timeout) {
+    const auto options = ::c10d::ProcessGroupGloo::Options::create(rounded_up(timeout));
+    options->devices = {::c10d::ProcessGroupGloo::createDeviceForInterface(interface)};
+    options->threads = 1;
+    group_ = c10::make_intrusive<::c10d::ProcessGroupGloo>(store, rank, size, options);
+  }
+
+  void sum(at::Tensor& values) override {
+    std::vector<at::Tensor> tensors = {values};
+    group_->allreduce(tensors)->wait();
+  }
+  void exchange(at::Tensor sent, at::Tensor received, int partner) override {
+    std::vector<at::Tensor> out = {std::move(sent)}, in = {std::move(received)};
+    const auto receiving = group_->recv(in, partner, /*tag=*/0);
+    const auto sending = group_->send(out, partner, /*tag=*/0);
+    sending->wait();
+    receiving->wait();
+  }
+
+ private:
+  c10::intrusive_ptr<::c10d::ProcessGroupGloo> group_;
+};
+
+}  // namespace
+
+bool has_c10d() { return true; }
+
+std::unique_ptr<Store> open_store(const StoreOptions& options) {
+  return std::make_unique<TcpStore>(options);
+}
+
+std::unique_ptr<Group> open_group(Store& store, int rank, int size, const std::string& interface,
+                                  Seconds timeout) {
+  return std::make_unique<Gloo>(static_cast<TcpStore&>(store).store, rank, size, interface,
+                                timeout);
+}
+
+#else
+
+bool has_c10d() { return false; }
+
+std::unique_ptr<Store> open_store(const StoreOptions&) {
+  throw std::logic_error("open_store: this build has no c10d");
+}
+
+std::unique_ptr<Group> open_group(Store&, int, int, const std::string&, Seconds) {
+  throw std::logic_error("open_group: this build has no c10d");
+}
+
+#endif
+
+}  // namespace translution
