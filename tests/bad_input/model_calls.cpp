@@ -125,7 +125,7 @@ std::vector<WrongCall> wrong_sizes() {
        }),
        "offsets: expected at most 65535 tokens, got a grid of 1024x1024"},
       {"an invalid position", checking([](auto& o) { o.position.sharing = Sharing::window; }),
-       "sharing: expected none, direction or logarithmic; window is for convolution only"},
+       "sharing: expected none, direction or logarithmic; window is for points and for convolution"},
       {"a text of no tokens",
        [] {
          auto options = tiny_gpt();

@@ -79,7 +79,7 @@ Trained train(const ModelOptions& options, int threads, bool shares = false) {
     torch::manual_seed(kSeed + step);
     optimizer.zero_grad();
     const auto logits = network.forward(input);
-    const auto loss = loss_of(logits, target, 0.1);
+    const auto loss = loss_of(logits, target, {0.1});
     trained.loss = loss.item<double>();
     loss.backward();
     if (step == 0) {

@@ -19,6 +19,14 @@ int64_t hits(const torch::Tensor& rows, const torch::Tensor& target, int64_t k) 
   return best.eq(target.unsqueeze(1)).sum().item<int64_t>();
 }
 
+// The sum of absolute errors in the unit of the data, of which the model's own is another.
+double total_error(const torch::Tensor& output, const torch::Tensor& target,
+                   const ModelOptions& model, TargetUnit unit) {
+  const auto found = output.to(torch::kDouble) * model.target_scale + model.target_mean;
+  const auto expected = target.to(torch::kDouble) * unit.scale + unit.mean;
+  return (found - expected).abs().sum().item<double>();
+}
+
 // Evaluation mode without gradients for the lifetime of this object. A module already in evaluation
 // mode is not written to, because other threads may be reading it.
 class EvaluationMode {
@@ -41,27 +49,33 @@ class EvaluationMode {
 
 }  // namespace
 
-torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
-                      double label_smoothing) {
-  const auto moved = target.to(logits.device());
-  return cross_entropy(rows_of(logits), logits.dim() == 3 ? moved.flatten() : moved,
-                       label_smoothing);
+torch::Tensor loss_of(const torch::Tensor& output, const torch::Tensor& target,
+                      const LossOptions& options) {
+  const auto moved = target.to(output.device());
+  if (output.dim() == 1) {
+    const auto error = output - moved;
+    return (options.number == NumberLoss::squared ? error.square() : error.abs()).mean();
+  }
+  return cross_entropy(rows_of(output), output.dim() == 3 ? moved.flatten() : moved,
+                       options.label_smoothing);
 }
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset, int64_t batch,
-                    int64_t workers, const std::function<void(int64_t)>& done) {
+                    int64_t workers, const std::function<void(int64_t)>& done, TargetUnit unit) {
   const EvaluationMode mode(network.module());
   Loader loader(dataset, {evaluation_order(batch), workers});
   Evaluation sum;
+  sum.of_numbers = network.options().predicts_number();
   std::vector<torch::Tensor> predictions;
   while (const auto loaded = loader.next()) {
-    const auto logits = network.forward(loaded->batch.input);
+    const auto logits = network.forward(loaded->batch.input, {}, points_of(loaded->batch));
     const auto rows = rows_of(logits), target = loaded->batch.target.flatten().to(rows.device());
     const int64_t count = rows.size(0);
     sum.count += count;
     sum.loss += loss_of(logits, loaded->batch.target).item<double>() * static_cast<double>(count);
+    if (sum.of_numbers) sum.mae += total_error(logits, target, network.options(), unit);
     if (logits.dim() == 2) {
       sum.top1 += static_cast<double>(hits(rows, target, 1));
       sum.top5 += static_cast<double>(hits(rows, target, 5));
@@ -70,7 +84,7 @@ Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& data
     if (done) done(loaded->batch.input.size(0));
   }
   const auto count = static_cast<double>(std::max<int64_t>(1, sum.count));
-  sum.loss /= count, sum.top1 /= count, sum.top5 /= count;
+  sum.loss /= count, sum.top1 /= count, sum.top5 /= count, sum.mae /= count;
   if (!predictions.empty()) sum.predictions = torch::cat(predictions);
   return sum;
 }

@@ -283,13 +283,16 @@ bool Trainer::evaluate_all() {
   state_.evaluation_pending = true;
   std::vector<Evaluation> results;
   for (const auto& set : data_.evaluation)
-    results.push_back(evaluate(network_, set.dataset, options_.batch, options_.workers));
+    results.push_back(
+        evaluate(network_, set.dataset, options_.batch, options_.workers, {}, target_unit(data_)));
   state_.evaluation_pending = false;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& result = results[i];
     Metrics metrics{state_.step, epochs_done(), data_.evaluation[i].name, {{"loss", result.loss}}};
     if (result.predictions.defined())
       metrics.values.insert(metrics.values.end(), {{"top1", result.top1}, {"top5", result.top5}});
+    else if (result.of_numbers)
+      metrics.values.emplace_back("mae", result.mae);
     else
       metrics.values.emplace_back("perplexity", result.perplexity());
     log_metrics(metrics);
