@@ -18,6 +18,8 @@ std::string images_text(const std::vector<int64_t>& size, int64_t channels, int6
 }
 
 void require_same_kind(const ModelOptions& model, const DataSource& data, const std::string& name) {
+  require(data.axes == 0, model.name(), ": expected ",
+          model.family == Family::gpt ? "text" : "images", ", got points (", name, ")");
   const bool text = data.vocabulary > 0;
   require(text || model.family == Family::vit, model.name(), ": expected text, got images (", name,
           "); use --data tokens:DIR, which `translution data text` writes");
