@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
 
 #include "translution/core/error.h"
 
@@ -49,33 +52,47 @@ std::string points_text(int64_t axes, int64_t channels, int64_t classes) {
 
 // The first samples of the training data.
 Batch first_samples(const DataSource& data) {
-  constexpr int64_t kSamples = 64;
+  constexpr int64_t kSamples = 16;
   BatchPlan plan;
   for (int64_t s = 0; s < std::min(kSamples, data.train->size()); ++s) plan.samples.push_back(s);
   return data.train->load(plan);
 }
 
-// The mean distance from a point to the nearest other one, rounded to two digits.
-double nearest_distance(const Batch& batch) {
+// The distances of the first points of each cloud to all others, ascending; infinite for padding
+// and for the point itself.
+torch::Tensor distances_in(const Batch& batch) {
+  constexpr int64_t kPoints = 256;
   const auto at = batch.positions.to(torch::kDouble);
-  const auto pad = batch.mask.defined() ? batch.mask.logical_not()
-                                        : torch::zeros(at.sizes().slice(0, 2), torch::kBool);
-  auto apart = torch::cdist(at, at).masked_fill(pad.unsqueeze(1), INFINITY);
-  apart.masked_fill_(torch::eye(at.size(1), torch::kBool), INFINITY);
-  const auto nearest = std::get<0>(apart.min(2)).masked_select(pad.logical_not());
-  const auto finite = nearest.masked_select(nearest.isfinite());
-  const double mean = finite.numel() > 0 ? finite.mean().item<double>() : 0;
-  require(mean > 0, "the spacing of the lattice does not follow from the data, whose points are ",
-          "in one place; give --spacing");
-  const double digit = std::pow(10, std::floor(std::log10(mean)) - 1);
-  return std::round(mean / digit) * digit;
+  const auto some = at.slice(1, 0, kPoints);
+  const auto pad = batch.mask.logical_not();
+  auto apart = torch::cdist(some, at, 2, /*compute_mode=*/2);  // exact, without a matrix product
+  apart.masked_fill_(torch::eye(some.size(1), at.size(1), torch::kBool), INFINITY);
+  apart.masked_fill_(pad.unsqueeze(1), INFINITY);
+  apart.masked_fill_(pad.slice(1, 0, kPoints).unsqueeze(2), INFINITY);
+  return std::get<0>(apart.sort(2));
+}
+
+// The mean distance of pairs that attend to each other, divided by the radius: so that the lattice
+// covers most of them. Two digits of it.
+double fitting_spacing(const ModelOptions& model, const Batch& batch) {
+  auto apart = distances_in(batch);
+  if (model.neighbours > 1) apart = apart.slice(2, 0, model.neighbours - 1);  // besides itself
+  const double farthest = model.cutoff > 0 ? model.cutoff : std::numeric_limits<double>::max();
+  const auto used = apart.masked_select(apart.le(farthest));
+  const double mean = used.numel() > 0 ? used.mean().item<double>() : 0;
+  require(mean > 0, "the spacing of the lattice does not follow from the data, whose points have ",
+          "no others around them; give --spacing");
+  const double spacing = mean / static_cast<double>(model.position.radius);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", spacing);
+  return std::strtod(text, nullptr);
 }
 
 void fit_to_points(ModelOptions& model, const DataSource& data, bool free_axes, bool free_points) {
   const auto batch = first_samples(data);
   if (free_axes) model.axes = data.axes;
   if (free_points) model.points = batch.positions.size(1);
-  if (!model.spacing) model.spacing = nearest_distance(batch);
+  if (!model.spacing) model.spacing = fitting_spacing(model, batch);
   const auto unit = target_unit(data);
   model.target_mean = unit.mean, model.target_scale = unit.scale;
 }

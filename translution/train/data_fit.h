@@ -21,7 +21,7 @@ TRANSLUTION_API void require_data_fits(const ModelOptions& model, const DataSour
 
 /// Sets image size, channels, classes, vocabulary, axes, points and the unit of a number of the
 /// model from the data, except those listed in `fixed`; and the spacing of a lattice, if it is not
-/// given: the mean distance of the nearest two points. Checks the model, and throws if the data does not fit it.
+/// given: the mean distance of pairs that attend to each other, divided by the radius. Checks the model, and throws if the data does not fit it.
 TRANSLUTION_API void fit_to_data(ModelOptions& model, const DataSource& data,
                                  const std::string& name,
                                  const std::vector<std::string>& fixed = {});

@@ -135,8 +135,15 @@ void add_attention(Trained& trained, const Batch& batch, ReportEvaluation& evalu
       {cls ? "Attention of the class token" : "Attention of the middle patch", std::move(picture)});
 }
 
+// To the right and down: (row, column) of two axes, x and y of three.
+AttentionPicture::Point drawn_at(const torch::Tensor& position) {
+  const auto at = [&](int64_t axis) { return position[axis].item<double>(); };
+  if (position.size(0) == 1) return {at(0), 0};
+  return position.size(0) == 2 ? AttentionPicture::Point{at(1), at(0)}
+                               : AttentionPicture::Point{at(0), -at(1)};
+}
+
 // The attention of the class token, or else of the point nearest the centre, in the first cloud.
-// Of three axes, the first two are drawn.
 void add_cloud_attention(Trained& trained, const Batch& batch, ReportEvaluation& evaluation) {
   const auto& model = trained.network->options();
   const auto device = trained.network->device();
@@ -150,8 +157,7 @@ void add_cloud_attention(Trained& trained, const Batch& batch, ReportEvaluation&
   const int64_t middle = (at - at.mean(0)).square().sum(1).argmin().item<int64_t>();
   AttentionPicture picture{{}, 0, 0, cls ? -1 : middle, {}};
   for (int64_t i = 0; i < points; ++i)
-    picture.points.push_back({at[i][0].item<double>(),
-                              model.axes > 1 ? at[i][1].item<double>() : 0.0});
+    picture.points.push_back(drawn_at(at[i]));
   const auto of_query = found.query.eq(cls ? 0 : middle).logical_and(found.key.ge(cls));
   const auto keys = found.key.masked_select(of_query) - cls;
   for (size_t layer = 0; layer < found.weights.size(); ++layer)
