@@ -35,6 +35,7 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/io/safetensors_header.h
   translution/io/strict_json.h
   translution/models/authors.h
+  translution/models/cloud.h
   translution/models/cost.h
   translution/models/memory_check.h
   translution/models/options.h

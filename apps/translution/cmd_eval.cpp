@@ -13,6 +13,7 @@
 #include "translution/core/cpu_info.h"
 #include "translution/data/settings.h"
 #include "translution/models/memory_check.h"
+#include "translution/train/data_fit.h"
 #include "translution/train/device.h"
 #include "translution/train/evaluate.h"
 #include "translution/train/trained.h"
@@ -25,8 +26,8 @@ namespace {
 
 constexpr int64_t kBatch = 256;
 constexpr const char* kEvalExamples =
-    "Prints loss and accuracy (images) or perplexity (text) on every evaluation set. The data are\n"
-    "those of the run unless --data names others.\n"
+    "Prints loss and accuracy (classes), the mean absolute error (numbers) or perplexity (text) on\n"
+    "every evaluation set. The data are those of the run unless --data names others.\n"
     "\n"
     "Examples:\n"
     "  translution eval runs/alpha\n"
@@ -70,6 +71,7 @@ void run_eval(const EvalFlags& flags) {
                {"loss", Align::right},
                {"top-1 %", Align::right},
                {"top-5 %", Align::right},
+               {"error", Align::right},
                {"perplexity", Align::right}});
   for (const auto& set : source.evaluation)
     if (device.is_cpu())
@@ -80,18 +82,22 @@ void run_eval(const EvalFlags& flags) {
     int64_t done = 0;
     progress.update(0, set.name);
     const auto result = evaluate(*trained.network, set.dataset, size, 1,
-                                 [&](int64_t count) { progress.update(done += count, set.name); });
+                                 [&](int64_t count) { progress.update(done += count, set.name); },
+                                 target_unit(source));
     progress.finish();
-    const bool images = result.predictions.defined();
+    const bool classes = result.predictions.defined(), numbers = result.of_numbers;
     auto& entry = json["results"][set.name] = {{"count", result.count}, {"loss", result.loss}};
-    if (images)
+    if (classes)
       entry["top1"] = result.top1, entry["top5"] = result.top5;
+    else if (numbers)
+      entry["mae"] = result.mae;
     else
       entry["perplexity"] = result.perplexity();
     table.add({set.name, grouped(result.count), fmt::format("{:.4f}", result.loss),
-               images ? fmt::format("{:.2f}", 100 * result.top1) : "",
-               images ? fmt::format("{:.2f}", 100 * result.top5) : "",
-               images ? "" : fmt::format("{:.3f}", result.perplexity())});
+               classes ? fmt::format("{:.2f}", 100 * result.top1) : "",
+               classes ? fmt::format("{:.2f}", 100 * result.top5) : "",
+               numbers ? fmt::format("{:.4g}", result.mae) : "",
+               classes || numbers ? "" : fmt::format("{:.3f}", result.perplexity())});
   }
   fmt::print("{}", flags.json ? json_text(json) : table.str());
 }

@@ -87,11 +87,12 @@ int64_t count(const std::vector<ParameterSpec>& specs, bool per_slot) {
 }
 
 std::vector<int64_t> slots_per_layer(const ModelOptions& model) {
-  const auto offsets = model.position.offsets(model.grid(), model.has_cls(), model.is_causal());
-  const int64_t slots = model.position.uses_offsets() ? count_slots(offsets) : 0;
   std::vector<int64_t> result;
-  for (int64_t layer = 0; layer < model.architecture.depth; ++layer)
-    result.push_back(model.attention(layer).position().uses_offsets() ? slots : 0);
+  for (int64_t layer = 0; layer < model.architecture.depth; ++layer) {
+    const auto o = model.table_options(layer);
+    const auto offsets = o.position().offsets(o.grid(), o.cls(), o.causal());
+    result.push_back(o.position().uses_offsets() ? count_slots(offsets) : 0);
+  }
   return result;
 }
 
@@ -166,7 +167,9 @@ Json model_json(const ModelOptions& model, const Step& step) {
 
 std::string token_remark(const ModelOptions& model) {
   if (model.family == Family::gpt) return "";
-  return times(model.grid()) + " patches" + (model.has_cls() ? " and a class token" : "");
+  const auto tokens = model.family == Family::cloud ? grouped(model.points) + " points"
+                                                    : times(model.grid()) + " patches";
+  return tokens + (model.has_cls() ? " and a class token" : "");
 }
 
 std::string slot_remark(const std::vector<int64_t>& slots) {

@@ -22,9 +22,9 @@ Json all_methods() {
 
 Json all_architectures() {
   Json rows;
-  for (const std::string family : {"vit-", "gpt-"})
-    for (const auto& a : architectures())
-      rows.push_back({{"name", family + a.name},
+  for (const auto& family : kFamilies)
+    for (const auto& a : architectures(family.value))
+      rows.push_back({{"name", fmt::format("{}-{}", family.name, a.name)},
                       {"depth", a.depth},
                       {"dim", a.dim},
                       {"heads", a.heads},
@@ -81,7 +81,7 @@ void run_list(bool json) {
     return;
   }
   fmt::print("Methods (--method)\n{}\n", text_of(all["methods"]));
-  fmt::print("Architectures (--model, with a patch size or length: vit-a/12, gpt-a-160)\n{}\n",
+  fmt::print("Architectures (--model; vit and gpt with a patch size or length: vit-a/12, gpt-a-160)\n{}\n",
              text_of(all["architectures"]));
   fmt::print(
       "The authors' models (--model; also _mini, _small, _base and _large; lor_qkv_tiny/56 is for\n"

@@ -29,7 +29,8 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024;
 constexpr const char* kDefaultModel = "vit-a/12";
-const std::vector<std::string> kSizes = {"image-size", "channels", "classes", "vocabulary"};
+const std::vector<std::string> kSizes = {"image-size", "channels", "classes", "vocabulary",
+                                         "axes",       "points"};
 constexpr const char* kTrainExamples =
     "The program draws `digits` itself. scripts/fetch-mnist fetches `mnist:data/mnist`, and\n"
     "scripts/fetch-fashion-mnist fetches `mnist:data/fashion-mnist`.\n"
@@ -245,7 +246,7 @@ void run_train(const TrainFlags& flags) {
 }  // namespace
 
 void add_train(Command program) {
-  auto command = program.add_command("train", "Train a model on images, digits or text");
+  auto command = program.add_command("train", "Train a model on images, digits, text or points");
   const auto flags = std::make_shared<TrainFlags>(command);
   command.footer(kTrainExamples);
   command.run([flags] { run_train(*flags); });

@@ -62,8 +62,8 @@ Position PositionFlags::read() const {
 Option add_model_flags(SettingFlags& flags, const char* fallback,
                        const Settings<ModelOptions>& settings) {
   const std::string help =
-      "architecture with patch size or length, as in vit-a/12 or gpt-a-160, or the authors' name, "
-      "as in lor_qkv_tiny/56; see `translution list`";
+      "architecture with patch size or length, as in vit-a/12 or gpt-a-160, or for points as in "
+      "cloud-a, or the authors' name, as in lor_qkv_tiny/56; see `translution list`";
   const auto model = flags.add(
       "model", "NAME", fallback == nullptr ? help : join(help, " (", fallback, ")"), "Model");
   flags.add(settings);

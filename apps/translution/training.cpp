@@ -34,7 +34,7 @@ std::string metrics_text(const Metrics& metrics) {
       text += fmt::format("  of bfloat16 products {:.2f} %", 100 * value);
     else if (name == "samples_per_s" || name == "tokens_per_s")
       text += fmt::format("  {} {}/s", grouped(value), name.substr(0, name.find('_')));
-    else if (name == "loss" || name == "perplexity")
+    else if (name == "loss" || name == "perplexity" || name == "mae")
       text += fmt::format("  {} {:.4g}", name, value);
   }
   return text.empty() ? text : text.substr(2);

@@ -1,4 +1,4 @@
-"""ViT and GPT beside the C++ models: same weights, outputs and gradients."""
+"""ViT, GPT and Cloud beside the C++ models: same weights, outputs and gradients."""
 
 import json
 import subprocess
@@ -11,18 +11,22 @@ import translution
 METHODS = torch.ops.translution.method_names()
 VARIANTS = ["hybrid", "embedded", "roles", "authors", "bf16"]
 CASES = [f"{family}_{name}" for family in ("vit", "gpt") for name in [*METHODS, *VARIANTS]]
-CASES.append("vit_mean")
+CASES += ["vit_mean", "cloud_mean", "cloud_number"]
+CASES += [f"cloud_{name}" for name in METHODS if name not in ("gated_position", "rotary")]
 
 
 class Case:
     def __init__(self, path):
         tensors, metadata = translution.safetensors.load_file(path)
         self.plan = json.loads(metadata["plan"])
-        self.model_class = {"vit": translution.ViT, "gpt": translution.GPT}[metadata["family"]]
+        self.model_class = {"vit": translution.ViT, "gpt": translution.GPT,
+                            "cloud": translution.Cloud}[metadata["family"]]
         part = {kind: {name[len(kind):]: tensor for name, tensor in tensors.items()
                        if name.startswith(kind)} for kind in ("weight.", "grad.")}
         self.weights, self.grads = part["weight."], part["grad."]
-        self.input, self.output = tensors["input"], tensors["output"]
+        self.input, self.output = (tensors["input"],), tensors["output"]
+        if "positions" in tensors:
+            self.input += (tensors["positions"], tensors["mask"])
         self.grad_output = tensors["grad_output"]
 
 
@@ -81,7 +85,7 @@ def test_same_seed_gives_the_weights_of_cpp(case):
 def test_logits_and_gradients_of_cpp(case):
     model = case.model_class(**case.plan["options"])
     model.load_state_dict(case.weights)
-    output = model(case.input)
+    output = model(*case.input)
     torch.testing.assert_close(output, case.output, rtol=1e-6, atol=1e-6)
     output.backward(case.grad_output)
     for name, parameter in model.named_parameters():
@@ -105,7 +109,7 @@ def test_double_agrees_with_float(case):
         pytest.skip("rounds to bfloat16, which double does not")
     model = case.model_class(**case.plan["options"])
     model.load_state_dict(case.weights)
-    exact = model.double()(case.input.double() if case.input.is_floating_point() else case.input)
+    exact = model.double()(*(x.double() if x.is_floating_point() else x for x in case.input))
     torch.testing.assert_close(exact.float(), case.output, rtol=1e-4, atol=1e-5)
 
 
@@ -121,8 +125,10 @@ def test_named_models_have_the_published_sizes():
 
 def test_every_name_of_the_program_is_known():
     for name in torch.ops.translution.model_names():
-        family = translution.GPT if name.startswith("gpt") else translution.ViT
-        family.named(name, method="self_attention", device="meta")
+        points = name.startswith("cloud")
+        family = translution.Cloud if points else translution.GPT if name.startswith("gpt") else translution.ViT
+        more = dict(spacing=1.0) if points else {}
+        family.named(name, method="self_attention", device="meta", **more)
 
 
 def test_hybrid_layers_use_the_rest():

@@ -19,7 +19,7 @@ VARIANTS = {
     "alpha_mean": dict(method="alpha_translution", mixing="mean"),
 }
 NEAR = {"all": {}, "neighbours": dict(neighbours=3), "cutoff": dict(cutoff=1.2),
-        "window": dict(sharing="window"), "given": {}}
+        "window": dict(sharing="window"), "given": {}, "distances": dict(distances=True)}
 
 
 def randn(*shape):
@@ -415,6 +415,8 @@ def wrong_calls(kind=PointAttention):
         "spacing inf": (build(spacing=math.inf), "points: spacing must be positive, got inf"),
         "spacings": (build(spacing=[1.0, 1.0, 1.0]),
                      "points: spacing must have 1 number or one for each of 2 axes, got 3"),
+        "spacings of distances": (build(spacing=[1.0, 1.0], distances=True),
+                                  "points: distances have one spacing, got 2"),
         "no spacing": (lambda: kind(6, 2, axes=2), "spacing"),
         "x dims": (call(torch.zeros(6), at), "points: x must be [B, N, 6] or packed [R, 6], got [6]"),
         "channels": (call(torch.zeros(4, 5), at), "points: x must have 6 channels, got 5"),

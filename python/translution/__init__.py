@@ -20,6 +20,7 @@ from .attention import AlphaTranslution, Attention, LoRTranslution, Translution
 from .reference import ReferenceAlphaTranslution, ReferenceAttention, ReferenceTranslution
 from .block import Backbone, Block, FeedForward
 from .checkpoint import load_model, load_weights, save_weights
+from .cloud import Cloud
 from .gpt import GPT
 from .linear import Linear
 from .norm import LayerNorm
@@ -47,6 +48,7 @@ __all__ = [
     "Attention",
     "Backbone",
     "Block",
+    "Cloud",
     "FeedForward",
     "GPT",
     "LayerNorm",

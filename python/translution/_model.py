@@ -1,4 +1,4 @@
-"""Common base of ViT and GPT: options that the library checks and completes."""
+"""Common base of ViT, GPT and Cloud: options that the library checks and completes."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _given_pairs(query: Tensor, key: Tensor, first: Tensor) -> Tuple[Tensor, Ten
 
 def list_points(positions: Tensor, spacing: Tensor, first: Tensor, radius: int, neighbours: int,
                 cutoff: float, window: bool, cls: bool, query: Optional[Tensor] = None,
-                key: Optional[Tensor] = None) -> List[Tensor]:
+                key: Optional[Tensor] = None, distances: bool = False) -> List[Tensor]:
     """Query, key, slots and phi of the pairs that a layer has, or of those given."""
     special = None
     if cls:
@@ -82,12 +82,24 @@ def list_points(positions: Tensor, spacing: Tensor, first: Tensor, radius: int, 
     else:
         query, key = point_pairs(positions.detach(), first, neighbours, cutoff, special)
     if window:
-        offset = positions.detach()[query].double() - positions.detach()[key].double()
+        offset = _offsets(positions.detach(), query, key, distances)
         near = ((offset / spacing.detach().double()).abs() <= radius).all(1)
         near = near if special is None else near | special[query] | special[key]
         query, key = query[near], key[near]
     arguments = (positions, spacing, query, key, radius, special)
+    if distances:  # two points on a line for each pair, as far apart as the pair
+        apart = _offsets(positions, query, key, distances)
+        ends = None if special is None else special[torch.cat([query, key])]
+        index = torch.arange(len(query), device=query.device)
+        arguments = (torch.cat([apart, torch.zeros_like(apart)]), spacing, index, index + len(index),
+                     radius, ends)
     return [query, key, point_slots(*arguments), point_phi(*arguments)]
+
+
+def _offsets(positions: Tensor, query: Tensor, key: Tensor, distances: bool) -> Tensor:
+    """The offset of each pair [E, axes], or its distance [E, 1], in float64."""
+    offsets = positions[query].double() - positions[key].double()
+    return offsets.norm(dim=1, keepdim=True) if distances else offsets
 
 
 def point_pairs(positions: Tensor, first: Tensor, neighbours: int = 0, cutoff: float = 0.0,

@@ -13,10 +13,11 @@ from . import safetensors
 from ._files import path_text
 from ._model import Model, build_empty
 from .authors import _call_op
+from .cloud import Cloud
 from .gpt import GPT
 from .vit import ViT
 
-_FAMILIES: Dict[str, Type[Model]] = {"vit": ViT, "gpt": GPT}
+_FAMILIES: Dict[str, Type[Model]] = {"vit": ViT, "gpt": GPT, "cloud": Cloud}
 
 
 def _checkpoint_folder(path: Path) -> Path:
@@ -47,7 +48,7 @@ def _read_manifest(folder: Path) -> Tuple[Dict[str, Any], str]:
 
 def load_model(path: Union[str, Path], precision: Optional[str] = None, *, device: Any = None,
                dtype: Optional[torch.dtype] = None) -> Model:
-    """The ViT or GPT of a run that `translution train` has made, of one of its checkpoints, or of a
+    """The ViT, GPT or Cloud of a run that `translution train` has made, of one of its checkpoints, or of a
     file by save_weights or `translution convert`, ready for evaluation. `precision`: that of the run
     unless given, and float32 for a file."""
     path = Path(path_text(path))
@@ -87,7 +88,7 @@ def _load(module: nn.Module, tensors: Dict[str, Tensor], path: Union[str, Path])
 
 def save_weights(module: nn.Module, path: Union[str, Path]) -> None:
     """The parameters of the module as a .safetensors file, which C++ and load_weights read. For a
-    ViT or GPT also its options, for load_model and the program; the number of classes is that of
+    ViT, GPT or Cloud also its options, for load_model and the program; the number of classes is that of
     the head. Other weights than those of the options are refused: ValueError."""
     path_text(path)
     weights: Dict[str, Tensor] = dict(module.named_parameters())
@@ -98,7 +99,7 @@ def save_weights(module: nn.Module, path: Union[str, Path]) -> None:
 def _settings_of(model: Model, weights: Dict[str, Tensor]) -> Dict[str, str]:
     """The settings that a file stores with these weights."""
     options = dict(model.options)
-    if model.family == "vit" and "head.weight" in weights:
+    if model.family != "gpt" and options["classes"] > 0 and "head.weight" in weights:
         options["classes"] = len(weights["head.weight"])
     text = json.dumps(options)
     try:

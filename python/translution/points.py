@@ -50,6 +50,14 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(f"points: {message}")
 
 
+def lattice_spacing(given: Tensor, log_spacing: Optional[Tensor]) -> Tensor:
+    """The distance of lattice points: that given, or the learned one beside it."""
+    if log_spacing is None:
+        return given
+    most, start = math.log(_MOST_CHANGE), given.log()
+    return (start + ((log_spacing - start) / most).tanh() * most).exp()
+
+
 class _Points:
     """What PointAttention and ReferencePointAttention have in common."""
 
@@ -59,11 +67,12 @@ class _Points:
 
     def _set_geometry(self, axes: int, spacing: Union[float, Sequence[float]], radius: int,
                       neighbours: Optional[int], cutoff: Optional[float], sharing: str,
-                      learn_spacing: bool) -> None:
-        self.axes, self.radius, self.sharing = axes, radius, sharing
+                      learn_spacing: bool, distances: bool) -> None:
+        self.axes, self.radius, self.sharing, self.distances = axes, radius, sharing, distances
         self.neighbours, self.cutoff = neighbours or 0, cutoff or 0.0
         like = self.out.weight  # type: ignore[attr-defined]
         numbers = [spacing] if isinstance(spacing, (int, float)) else list(spacing)
+        _require(not distances or len(numbers) == 1, f"distances have one spacing, got {len(numbers)}")
         _require(len(numbers) in (1, axes), f"spacing must have 1 number or one for each of {axes} axes, "
                  f"got {len(numbers)}")
         for number in numbers:
@@ -80,11 +89,8 @@ class _Points:
     @property
     def spacing(self) -> Tensor:
         """The distance of lattice points, [1] or [axes]."""
-        given: Tensor = self.given_spacing  # type: ignore[attr-defined]
-        if not hasattr(self, "log_spacing"):
-            return given
-        most, start = math.log(_MOST_CHANGE), given.log()
-        return (start + ((self.log_spacing - start) / most).tanh() * most).exp()
+        return lattice_spacing(self.given_spacing,  # type: ignore[attr-defined]
+                               getattr(self, "log_spacing", None))
 
     def _initial_parameters(self, device: Any, dtype: Optional[torch.dtype]) -> Dict[str, Tensor]:
         """Matrices of a table start close to the first one: independent ones would average out between
@@ -109,7 +115,7 @@ class _Points:
         `given` are query and key of pairs that are known already."""
         query, key, slots, phi, *rows = self._ops.list_points(
             positions, self.spacing, first, self.radius, self.neighbours, self.cutoff,
-            self.sharing == "window", self.options["cls"], *(given or (None, None)))
+            self.sharing == "window", self.options["cls"], *(given or (None, None)), self.distances)
         return PointPairs(query, key, slots, phi, rows)
 
     def forward(self, x: Tensor, positions: Tensor, mask: Optional[Tensor] = None,
@@ -156,13 +162,15 @@ class PointAttention(_Points, Attention):  # type: ignore[misc]  # forward takes
     cutoff                farthest point that a point attends to (any)
     sharing               offsets beyond the lattice: "direction" moves them to its border, "window"
                           drops their pairs
+    distances             the offset of a pair is its distance, on a lattice with one axis: no rotation
+                          or reflection changes the result
     learn_spacing         the spacing is a parameter, `log_spacing`; it stays within a quarter and four
                           times of `spacing`
     cls                   the first token of each cloud has no position and is paired with all
     others                as of Attention
 
-    Parameters have the names and shapes of an Attention with the grid (radius + 1, …), so its weights
-    load here. With init "scaled" the matrices of a table start close to each other. As points move,
+    Parameters have the names and shapes of an Attention with the grid (radius + 1, …), with one side
+    for distances, so its weights load here. With init "scaled" the matrices of a table start close to each other. As points move,
     those beyond `neighbours` or `cutoff` are exchanged and the output jumps.
     """
 
@@ -172,20 +180,20 @@ class PointAttention(_Points, Attention):  # type: ignore[misc]  # forward takes
                  spacing: Union[float, Sequence[float]], radius: int = 1,
                  method: Method = "translution", neighbours: Optional[int] = None,
                  cutoff: Optional[float] = None, sharing: str = "direction",
-                 learn_spacing: bool = False, cls: bool = False, roles: str = "qkv",
+                 learn_spacing: bool = False, distances: bool = False, cls: bool = False, roles: str = "qkv",
                  relative_dim: int = 8, relative_dim_out: int = 0, shared_qkv: bool = True,
                  mixing: Mixing = "sum", qkv_bias: bool = False, dropout: float = 0.0,
                  init: Init = "scaled", precision: Precision = "float32",
                  device: Optional[Union[str, torch.device]] = None,
                  dtype: Optional[torch.dtype] = None) -> None:
         _check_options(axes, radius, method, neighbours, cutoff, sharing)
-        super().__init__(dim, heads, dim_head, grid=(radius + 1,) * axes, cls=cls, method=method,
+        super().__init__(dim, heads, dim_head, grid=(radius + 1,) * (1 if distances else axes), cls=cls, method=method,
                          roles=roles, kernel_size=2 * radius + 1, relative_dim=relative_dim,
                          relative_dim_out=relative_dim_out, shared_qkv=shared_qkv, mixing=mixing,
                          qkv_bias=qkv_bias, dropout=dropout, init=init, precision=precision,
                          device=device, dtype=dtype)
         self._set_geometry(axes, spacing, radius, neighbours, cutoff,
-                           "window" if method == "convolution" else sharing, learn_spacing)
+                           "window" if method == "convolution" else sharing, learn_spacing, distances)
 
     def attend(self, x: Tensor, pairs: PointPairs) -> Tensor:
         """The layer before `out`: packed rows [R, dim] -> [R, heads * dim_head]."""
@@ -213,7 +221,7 @@ class ReferencePointAttention(PointAttention, ReferenceAttention):  # type: igno
         """The layer before `out`: packed rows [R, dim] -> [R, heads * dim_head]."""
         o, ops, R, H = self.options, _point_ops, len(x), self.options["heads"]
         query, key, slots, phi = pairs[:4]
-        mirror = list(range((2 * self.radius + 1) ** self.axes))[::-1]
+        mirror = list(range((2 * self.radius + 1) ** (1 if self.distances else self.axes)))[::-1]
         mirror += [len(mirror) + i for i in range(3 * o["cls"])]
         fix: Callable[[Tensor], Tensor] = _rounded if o["precision"] == "bf16" else lambda x: x
         w = {name: getattr(self, name) for name in self._names}

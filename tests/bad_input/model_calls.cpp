@@ -38,13 +38,17 @@ std::vector<WrongCall> wrong_model_names() {
   return {
       {"an empty model name", naming(""),
        "unknown model ''; expected an architecture with a patch size or length after it, as in "
-       "vit-a/12, gpt-a-160"},
+       "vit-a/12, gpt-a-160, or one for points, as in cloud-a"},
       {"a model name with a typing error", naming("vit-bsae/16"),
        "unknown model 'vit-bsae/16'; did you mean 'vit-base'? Append a patch size or length: "
        "vit-a/12, gpt-a-160"},
       {"a model name of an unknown family", naming("bert-a"),
        "unknown model 'bert-a'; expected an architecture with a patch size or length after it, "
-       "as in vit-a/12, gpt-a-160"},
+       "as in vit-a/12, gpt-a-160, or one for points, as in cloud-a"},
+      {"a model of points with a typing error", naming("clod-a"),
+       "unknown model 'clod-a'; did you mean 'cloud-a'?"},
+      {"a model of points with a size", naming("cloud-a-96"),
+       "model 'cloud-a-96': expected cloud-a; clouds have any number of points"},
       {"a model name in capitals", naming("ViT-A/16"),
        "unknown model 'ViT-A/16'; did you mean 'vit-a'? Append a patch size or length: "
        "vit-a/12, gpt-a-160"},
@@ -70,6 +74,103 @@ std::vector<WrongCall> wrong_model_names() {
        "vit-a/12, gpt-a-160"},
       {"an unknown table of the paper", [] { cli::paper_table("imagnet"); },
        "unknown table 'imagnet'; did you mean 'imagenet'?"},
+  };
+}
+
+// Checks the options of a tiny cloud with one change.
+template <typename Change>
+std::function<void()> checking_cloud(Change change) {
+  return [change] {
+    auto options = tiny_cloud();
+    change(options);
+    options.check();
+  };
+}
+
+// Calls a tiny cloud with one change to its input, of two clouds of three points.
+template <typename Change>
+std::function<void()> calling_cloud(Change change) {
+  return [change] {
+    auto x = torch::ones({2, 3, 2});
+    Points points{torch::rand({2, 3, 2}), torch::ones({2, 3}, torch::kBool)};
+    change(x, points);
+    Cloud(tiny_cloud())->forward(x, points);
+  };
+}
+
+std::vector<WrongCall> wrong_clouds() {
+  return {
+      {"a cloud of no axes", checking_cloud([](auto& o) { o.axes = 0; }),
+       "model: expected axes of 1, 2 or 3, got 0"},
+      {"a cloud of four axes", checking_cloud([](auto& o) { o.axes = 4; }),
+       "model: expected axes of 1, 2 or 3, got 4"},
+      {"a lattice without a radius", checking_cloud([](auto& o) { o.position.radius = 0; }),
+       "model: expected a radius of 1 to 64 lattice points to each side, got 0"},
+      {"a huge lattice", checking_cloud([](auto& o) { o.position.radius = 65; }),
+       "model: expected a radius of 1 to 64 lattice points to each side, got 65"},
+      {"a spacing of zero", checking_cloud([](auto& o) { o.spacing = 0; }),
+       "model: expected a positive spacing in the unit of the positions, got 0"},
+      {"a NaN spacing", checking_cloud([](auto& o) { o.spacing = std::nan(""); }),
+       "model: expected a positive spacing in the unit of the positions, got nan"},
+      {"negative neighbours", checking_cloud([](auto& o) { o.neighbours = -1; }),
+       "model: expected neighbours of 0 (all) or more, got -1"},
+      {"a negative cutoff", checking_cloud([](auto& o) { o.cutoff = -0.5; }),
+       "model: expected a cutoff of 0 (any) or more, got -0.5"},
+      {"points with the sharing of a grid",
+       checking_cloud([](auto& o) { o.position.sharing = Sharing::logarithmic; }),
+       "model: points need sharing direction, which moves an offset beyond the lattice to its "
+       "border, or window, which drops the pair; got logarithmic"},
+      {"points with a method that needs a grid",
+       checking_cloud([](auto& o) { o.position.method = Method::gated_position; }),
+       "model: gated_position, rotary position and absolute encoding need a grid; points have none"},
+      {"points with rotary position", checking_cloud([](auto& o) { o.rest = Method::rotary; }),
+       "model: gated_position, rotary position and absolute encoding need a grid; points have none"},
+      {"points with an absolute encoding",
+       checking_cloud([](auto& o) { o.position.encoding = Encoding::absolute; }),
+       "model: gated_position, rotary position and absolute encoding need a grid; points have none"},
+      {"a number of no scale", checking_cloud([](auto& o) { o.target_scale = 0; }),
+       "model: expected a finite target-mean and a positive target-scale, got 0 and 0"},
+      {"points without features", checking_cloud([](auto& o) { o.channels = 0; }),
+       "model: expected channels of 1 to 1073741824, got 0"},
+      {"negative classes", checking_cloud([](auto& o) { o.classes = -1; }),
+       "model: expected classes of 1 to 1073741824, got -1"},
+      {"a Cloud of a vit", [] { Cloud model(tiny_vit()); },
+       "Cloud: expected the options of a cloud, got those of a vit; name a cloud model, such as "
+       "cloud-a"},
+      {"a ViT of a cloud", [] { ViT model(tiny_cloud()); },
+       "ViT: expected the options of a vit, got those of a cloud; build Cloud or name a vit model"},
+      {"a Cloud without a spacing",
+       [] {
+         auto options = tiny_cloud();
+         options.spacing.reset();
+         Cloud model(options);
+       },
+       "Cloud: the spacing is missing; give it in the unit of the positions"},
+      {"no features", calling_cloud([](auto& x, auto&) { x = {}; }),
+       "Cloud: the features are missing"},
+      {"no positions", calling_cloud([](auto&, auto& p) { p.positions = {}; }),
+       "Cloud: the positions are missing"},
+      {"features of packed points", calling_cloud([](auto& x, auto&) { x = x[0]; }),
+       "Cloud: expected features [B, N, 2], got [3, 2]"},
+      {"too many features", calling_cloud([](auto& x, auto&) { x = torch::ones({2, 3, 4}); }),
+       "Cloud: expected features [B, N, 2], got [2, 3, 4]"},
+      {"features in double", calling_cloud([](auto& x, auto&) { x = x.to(torch::kDouble); }),
+       "Cloud: the features are Double on cpu, the model is Float on cpu; convert or move one of "
+       "them"},
+      {"packed points", calling_cloud([](auto&, auto& p) { p.batch = torch::arange(2); }),
+       "Cloud: expected padded clouds and no pairs; packed points and pairs are for the layer, "
+       "PointAttention"},
+      {"positions of three axes",
+       calling_cloud([](auto&, auto& p) { p.positions = torch::rand({2, 3, 3}); }),
+       "points: x is [2, 3, 2] and positions are [2, 3, 3]; expected 2 coordinates for every "
+       "token"},
+      {"a mask of floats",
+       calling_cloud([](auto&, auto& p) { p.mask = p.mask.to(torch::kFloat); }),
+       "points: the mask must be bool, true for a token, got Float; convert it, such as mask != 0"},
+      {"a cloud without points", calling_cloud([](auto&, auto& p) { p.mask[1].fill_(false); }),
+       "Cloud: cloud 1 has no points; leave it out"},
+      {"a NaN position", calling_cloud([](auto&, auto& p) { p.positions[1][2][0] = NAN; }),
+       "point_pairs: the position of token 7 is not finite"},
   };
 }
 
@@ -125,7 +226,7 @@ std::vector<WrongCall> wrong_sizes() {
        }),
        "offsets: expected at most 65535 tokens, got a grid of 1024x1024"},
       {"an invalid position", checking([](auto& o) { o.position.sharing = Sharing::window; }),
-       "sharing: expected none, direction or logarithmic; window is for convolution only"},
+       "sharing: expected none, direction or logarithmic; window is for points and for convolution"},
       {"a text of no tokens",
        [] {
          auto options = tiny_gpt();
@@ -206,7 +307,7 @@ std::vector<WrongCall> wrong_inputs() {
 
 std::vector<WrongCall> wrong_model_calls() {
   std::vector<WrongCall> all;
-  for (const auto& calls : {wrong_model_names(), wrong_sizes(), wrong_inputs()})
+  for (const auto& calls : {wrong_model_names(), wrong_sizes(), wrong_clouds(), wrong_inputs()})
     all.insert(all.end(), calls.begin(), calls.end());
   return all;
 }

@@ -43,6 +43,7 @@ NamedShapes built_shapes(const ModelOptions& options) {
 }
 
 NamedShapes built_shapes(const ModelOptions& options) {
+  if (options.family == Family::cloud) return built_shapes<Cloud>(options);
   return options.family == Family::vit ? built_shapes<ViT>(options) : built_shapes<GPT>(options);
 }
 
@@ -100,6 +101,21 @@ TEST(ModelParameters, AreListedAsBuiltForEveryMethodAndPooling) {
       hybrid.input_embedding = true;
       EXPECT_EQ(built_shapes(options), listed_shapes(options)) << name;
       EXPECT_EQ(built_shapes(hybrid), listed_shapes(hybrid)) << name;
+    }
+  }
+}
+
+TEST(ModelParameters, OfPointsAreListedAsBuilt) {
+  for (const auto& [name, position] : every_position()) {
+    if (!works_on_points(position)) continue;
+    for (const auto pooling : {Pooling::cls, Pooling::mean}) {
+      const auto options = tiny_cloud(position, pooling);
+      EXPECT_EQ(built_shapes(options), listed_shapes(options)) << name;
+      EXPECT_EQ(total(built_shapes(options)), model_cost(options).parameters) << name;
+      auto other = options;
+      other.hybrid_layers = 1, other.input_embedding = true, other.learn_spacing = true;
+      other.distances = true, other.axes = 3, other.classes = 0;
+      EXPECT_EQ(built_shapes(other), listed_shapes(other)) << name;
     }
   }
 }

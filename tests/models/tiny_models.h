@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tests/nn/positions.h"
+#include "translution/models/cloud.h"
 #include "translution/models/gpt.h"
 #include "translution/models/options.h"
 #include "translution/models/vit.h"
@@ -34,7 +35,27 @@ inline ModelOptions tiny_gpt(const Position& position = {}) {
   return options;
 }
 
-/// ViT or GPT with weights from the fixed seed.
+/// Points with 2 axes and 2 features, on a lattice with 2 points to each side, 0.5 apart.
+inline ModelOptions tiny_cloud(const Position& position = {}, Pooling pooling = Pooling::cls) {
+  auto options = ModelOptions::of_family(Family::cloud);
+  options.architecture = tiny_architecture();
+  options.axes = options.channels = 2;
+  options.classes = 5;
+  options.spacing = 0.5;
+  options.pooling = pooling;
+  options.position = position;
+  options.position.sharing = Sharing::direction;
+  options.position.radius = 2;
+  return options;
+}
+
+/// Whether the method works between points.
+inline bool works_on_points(const Position& position) {
+  return position.method != Method::gated_position && !position.rotates() &&
+         position.encoding == Encoding::relative;
+}
+
+/// ViT, GPT or Cloud with weights from the fixed seed.
 template <typename Model>
 Model build(const ModelOptions& options, torch::Dtype dtype = torch::kDouble) {
   torch::manual_seed(kSeed);

@@ -39,7 +39,7 @@ TEST(Device, MissingInThisLibTorchIsRefused) {
 TEST(Device, LossIsComputedOnTheDeviceOfTheLogits) {
   const auto logits = torch::zeros({3, 5}, torch::kMeta).requires_grad_();
   for (const auto& target : {torch::tensor({4, 0, 2}), torch::full({3, 5}, 0.2)}) {
-    const auto loss = loss_of(logits, target, 0.1);
+    const auto loss = loss_of(logits, target, {0.1});
     EXPECT_TRUE(loss.is_meta() && loss.dim() == 0);
     loss.backward();
     EXPECT_TRUE(logits.grad().is_meta());

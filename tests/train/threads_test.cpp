@@ -28,6 +28,7 @@ constexpr int64_t kBatch = 16, kSteps = 10;
 ModelOptions small_model(Family family, const Position& position) {
   ModelOptions options;
   options.family = family;
+  if (family == Family::cloud) options = ModelOptions::of_family(family);
   options.architecture = {"small", 1, 84, 2, 516, 24};
   options.image_size = {20, 20};
   options.patch_size = 4;  // 5x5, and a class token
@@ -36,6 +37,10 @@ ModelOptions small_model(Family family, const Position& position) {
   options.length = 26;
   options.vocabulary = 129;
   options.position = position;
+  if (family == Family::cloud) {
+    options.axes = 2, options.spacing = 0.5, options.neighbours = 9, options.learn_spacing = true;
+    options.position.sharing = Sharing::direction, options.position.radius = 2;
+  }
   options.gelu = family == Family::vit ? Gelu::exact : Gelu::tanh;
   options.dropout = 0.1;
   return options;
@@ -68,24 +73,30 @@ Trained train(const ModelOptions& options, int threads, bool shares = false) {
   const ThreadCount count(threads);
   torch::manual_seed(kSeed);
   Network network(options);
+  Points points;
+  if (options.family == Family::cloud) {
+    points.positions = torch::randn({kBatch, 29, 2});
+    points.mask = torch::arange(29) < torch::randint(1, 30, {kBatch, 1});
+  }
   const auto input =
-      options.family == Family::vit
-          ? torch::randn({kBatch, 3, 20, 20})
-          : torch::randint(options.vocabulary, {kBatch, options.length}, torch::kLong);
+      options.family == Family::gpt
+          ? torch::randint(options.vocabulary, {kBatch, options.length}, torch::kLong)
+      : options.family == Family::vit ? torch::randn({kBatch, 3, 20, 20})
+                                      : torch::randn({kBatch, 29, 3});
   const auto target = targets_for(options, shares);
   AdamW optimizer(network.module().parameters(), {});
   Trained trained;
   for (int64_t step = 0; step < kSteps; ++step) {
     torch::manual_seed(kSeed + step);
     optimizer.zero_grad();
-    const auto logits = network.forward(input);
-    const auto loss = loss_of(logits, target, 0.1);
+    const auto logits = network.forward(input, {}, points);
+    const auto loss = loss_of(logits, target, {0.1});
     trained.loss = loss.item<double>();
     loss.backward();
     if (step == 0) {
       trained.first["logits"] = logits.detach();
       for (const auto& item : network.module().named_parameters())
-        trained.first[item.key()] = item.value().grad().clone();
+        if (item.value().grad().defined()) trained.first[item.key()] = item.value().grad().clone();
     }
     optimizer.step(/*clip=*/0.5);
   }
@@ -133,6 +144,18 @@ TEST_F(Threads, GiveTheSameViT) {
 TEST_F(Threads, GiveTheSameGPT) {
   for (const auto& [name, position] : every_method())
     expect_same_bits("gpt " + name, small_model(Family::gpt, position));
+}
+
+// Those that work on points.
+TEST_F(Threads, GiveTheSameCloud) {
+  for (const auto& [name, position] : every_method()) {
+    if (position.method == Method::gated_position || position.rotates()) continue;
+    expect_same_bits("cloud " + name, small_model(Family::cloud, position));
+    auto mean = small_model(Family::cloud, position);
+    mean.pooling = Pooling::mean, mean.input_embedding = true, mean.classes = 5;
+    mean.coordinates = Coordinates::centred, mean.precision = Precision::bf16;
+    if (position.method == Method::translution) expect_same_bits("cloud mean bf16 " + name, mean);
+  }
 }
 
 ModelOptions in_bf16(ModelOptions options) {

@@ -46,6 +46,7 @@ inline constexpr Named<Sharing> kSharings[] = {
     {Sharing::none, "none", "one weight row per offset"},
     {Sharing::direction, "direction", "beyond the radius, one weight row per direction"},
     {Sharing::logarithmic, "logarithmic", "beyond the radius, buckets that double in width"},
+    {Sharing::window, "window", "points: beyond the radius, no attention"},
 };
 
 /// How alpha-Translution combines its shared and its relative part: as a sum, as in the paper, or

@@ -10,10 +10,14 @@
 
 namespace translution {
 
-/// Images and their classes, or windows of text and the next token at each position.
+/// Images and their classes, windows of text and the next token at each position, or clouds of
+/// points and their classes or numbers. Clouds are padded with zeros to the largest of the batch.
 struct Batch {
-  torch::Tensor input;   ///< float [B,channels,rows,cols], or int64 tokens [B,n]
-  torch::Tensor target;  ///< int64 [B] or [B,n]; float [B,classes] if images are mixed
+  torch::Tensor input;   ///< float [B,channels,rows,cols], int64 tokens [B,n], or features [B,N,C]
+  torch::Tensor target;  ///< int64 [B] or [B,n]; float [B,classes] if images are mixed; float [B]
+                         ///< if numbers are predicted
+  torch::Tensor positions{};  ///< float [B,N,axes] of points; undefined for images and text
+  torch::Tensor mask{};       ///< bool [B,N], true for a point; undefined for images and text
 };
 
 class TRANSLUTION_API Dataset {

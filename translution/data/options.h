@@ -10,17 +10,20 @@
 
 namespace translution {
 
-/// Where an image is placed on its canvas.
-enum class Placement { still, moved, fresh };
+/// How an image is placed on its canvas. `scaled` to `cluttered` are for points.
+enum class Placement { still, moved, scaled, rotated, cluttered, fresh };
 
 inline constexpr Named<Placement> kPlacements[] = {
     {Placement::still, "static", "in the centre"},
     {Placement::moved, "dynamic", "a random placement per image"},
+    {Placement::scaled, "scaled", "dynamic, 0.7 to 1.4 times as large"},
+    {Placement::rotated, "rotated", "dynamic, rotated by up to 45 degrees"},
+    {Placement::cluttered, "clutter", "dynamic, with 16 to 32 more points anywhere"},
     {Placement::fresh, "fresh", "a random placement per image and epoch"},
 };
 
 /// The source of the data: the word before the colon in "mnist:DIR".
-enum class DataKind { digits, mnist, idx, images, tokens, text };
+enum class DataKind { digits, mnist, idx, images, digits_points, mnist_points, tokens, text };
 
 inline constexpr Named<DataKind> kDataKinds[] = {
     {DataKind::digits, "digits",
@@ -29,6 +32,9 @@ inline constexpr Named<DataKind> kDataKinds[] = {
     {DataKind::idx, "idx", "idx:DIR: other images with MNIST's file names and format"},
     {DataKind::images, "images",
      "images:DIR: train/CLASS/*.jpg|png and val/CLASS/…, ImageNet's layout"},
+    {DataKind::digits_points, "digits-points", "digits as clouds of 64 to 96 points"},
+    {DataKind::mnist_points, "mnist-points",
+     "mnist-points:DIR: images in MNIST's files as clouds of points"},
     {DataKind::tokens, "tokens",
      "tokens:DIR: text tokenised by `translution data text` or nanoGPT"},
     {DataKind::text, "text", "a few built-in pages of text, one token per byte"},
@@ -64,7 +70,7 @@ struct DataOptions {
   double max_broken = 0.01;  ///< image folders: largest share of broken images
 };
 
-/// Whether images are placed on a canvas: digits, mnist and idx.
+/// Whether images are placed on a canvas: digits, mnist and idx, and the first two as points.
 TRANSLUTION_API bool on_canvas(const DataOptions& options);
 
 }  // namespace translution

@@ -1,5 +1,8 @@
 #include "translution/data/settings.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "translution/core/error.h"
 
 namespace translution {
@@ -12,7 +15,7 @@ using namespace fields;
 using O = DataOptions;
 using F = Setting<DataOptions>;
 
-constexpr size_t kPlacementsForUsers = 2;  // "fresh" is a separate setting
+constexpr size_t kPlacementsForUsers = 5;  // "fresh" is a separate setting
 constexpr Named<bool> kHowOften[] = {{false, "fixed", ""}, {true, "fresh", ""}};
 
 constexpr const char* kNone = "none";
@@ -35,7 +38,7 @@ Kind<std::vector<Placement>> placements() {
       names += (names.empty() ? "" : ",") + std::string(name_of(kPlacements, placement));
     return names.empty() ? std::string(kNone) : names;
   };
-  return {FieldType::word, "static,dynamic|none", read, text};
+  return {FieldType::word, "static,dynamic,…|none", read, text};
 }
 
 // Rows and columns, or 0 for the size of the images.
@@ -74,20 +77,23 @@ DataKind kind_of(const std::string& data) {
 }
 
 bool on_canvas(const DataOptions& options) {
-  const auto kind = kind_of(options.data);
-  return kind == DataKind::digits || kind == DataKind::mnist || kind == DataKind::idx;
+  constexpr DataKind kOnCanvas[] = {DataKind::digits, DataKind::mnist, DataKind::idx,
+                                    DataKind::digits_points, DataKind::mnist_points};
+  const auto* const end = std::end(kOnCanvas);
+  return std::find(std::begin(kOnCanvas), end, kind_of(options.data)) != end;
 }
 
 const Settings<DataOptions>& data_settings() {
   static const Settings<DataOptions> groups = {
       {"Data",
        {F("data", &O::data, any_text("KIND[:WHERE]"),
-          "digits, digits:N, mnist:DIR, idx:DIR, images:DIR, tokens:DIR or text"),
+          "digits, digits:N, mnist:DIR, idx:DIR, images:DIR, digits-points, mnist-points:DIR, "
+          "tokens:DIR or text"),
         F("canvas", &O::canvas, canvas(),
           "canvas size for digits, e.g. 84 or 84x60; 0: the digit's size")
             .only_for(on_canvas),
         F("train-on", &O::train_on, one_of(kPlacements, kPlacementsForUsers),
-          "placement of training digits on the canvas")
+          "placement of training digits on the canvas; scaled, rotated and clutter: of points")
             .only_for(on_canvas),
         F("placement", &O::fresh, one_of(kHowOften),
           "dynamic training placements: fixed per image, or fresh in every epoch")

@@ -10,6 +10,7 @@
 #include "translution/data/canvas.h"
 #include "translution/data/digits.h"
 #include "translution/data/image_folder.h"
+#include "translution/data/image_points.h"
 #include "translution/data/limit.h"
 #include "translution/data/tokens.h"
 
@@ -53,12 +54,12 @@ struct Split {
   std::optional<LabelledImages> held_out = {};
 };
 
-int64_t parse_count(const std::string& text) {
+int64_t parse_count(const std::string& kind, const std::string& text) {
   int64_t count = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, count);
   require(error == std::errc() && stop == end && 1 <= count && count <= kMaxDigits,
-          "data digits:N: expected 1 to ", kMaxDigits, " digits, got '", text, "'");
+          "data ", kind, ":N: expected 1 to ", kMaxDigits, " digits, got '", text, "'");
   return count;
 }
 
@@ -67,7 +68,8 @@ int64_t limited(int64_t count, int64_t limit) {
 }
 
 Split draw_digits(const DataOptions& options, const std::string& where) {
-  const int64_t train = where.empty() ? kAllDigits : parse_count(where);
+  const auto kind = options.data.substr(0, options.data.find(':'));
+  const int64_t train = where.empty() ? kAllDigits : parse_count(kind, where);
   const int64_t eval = std::clamp<int64_t>(train / 5, 1000, 10000);
   return {make_digits(limited(train, options.train_limit), seed_for(options, kTrainDigits)),
           make_digits(limited(eval, options.eval_limit), seed_for(options, kEvalDigits))};
@@ -109,29 +111,60 @@ Split without_held_out(Split split, int64_t count) {
   return split;
 }
 
-DataSource place_on_canvas(const DataOptions& options, Split all) {
+// What becomes of images on a canvas.
+enum class Shown { as_images, as_points };
+
+std::shared_ptr<const Dataset> place(const LabelledImages& images, Shown shown,
+                                     const ImagePointsOptions& options) {
+  if (shown == Shown::as_points) return std::make_shared<ImagePointsDataset>(images, options);
+  const bool fresh = options.fresh && options.placement == Placement::moved;
+  return std::make_shared<CanvasDataset>(
+      images, CanvasOptions{options.rows, options.cols,
+                            fresh ? Placement::fresh : options.placement, options.seed});
+}
+
+void check_placements(const DataOptions& options, Shown shown) {
+  const auto check = [&](const char* name, Placement placement) {
+    require(shown == Shown::as_points || placement <= Placement::moved ||
+                placement == Placement::fresh,
+            name, ": expected static or dynamic for images, got ",
+            name_of(kPlacements, placement),
+            "; points have it (--data digits-points or mnist-points:DIR)");
+  };
+  check("train-on", options.train_on);
+  for (const Placement placement : options.eval_on) {
+    require(placement != Placement::fresh, "eval_on: expected static or dynamic, got fresh");
+    check("eval-on", placement);
+  }
+}
+
+DataSource place_on_canvas(const DataOptions& options, Split all, Shown shown) {
+  check_placements(options, shown);
   const Split split = without_held_out(std::move(all), options.hold_out);
   const auto canvas = canvas_of(options, split);
-  const bool has_margin = canvas != split.train.pixels.sizes().slice(1).vec();
-  const auto place = [&](const LabelledImages& images, Placement placement, SeedUse use) {
-    return std::make_shared<CanvasDataset>(
-        images, CanvasOptions{canvas[0], canvas[1], placement, seed_for(options, use)});
+  const auto show = [&](const LabelledImages& images, Placement placement, SeedUse use) {
+    const bool train = use == kTrainPlacements;
+    return place(images, shown,
+                 {canvas[0], canvas[1], placement, train, train && options.fresh,
+                  seed_for(options, use)});
   };
   DataSource source;
-  const bool fresh = options.fresh && options.train_on == Placement::moved;
-  source.train = place(split.train, fresh ? Placement::fresh : options.train_on, kTrainPlacements);
+  source.train = show(split.train, options.train_on, kTrainPlacements);
   if (split.held_out)
     source.evaluation.push_back(
-        {kHeldOut, place(*split.held_out, options.train_on, kHeldOutPlacements)});
-  for (const Placement placement : has_margin ? options.eval_on : std::vector{Placement::still}) {
-    require(placement != Placement::fresh, "eval_on: expected static or dynamic, got fresh");
+        {kHeldOut, show(*split.held_out, options.train_on, kHeldOutPlacements)});
+  const bool has_margin = canvas != split.train.pixels.sizes().slice(1).vec();
+  const bool as_given = has_margin || shown == Shown::as_points;
+  for (const Placement placement : as_given ? options.eval_on : std::vector{Placement::still})
     source.evaluation.push_back(
-        {name_of(kPlacements, placement), place(split.eval, placement, kEvalPlacements)});
-  }
+        {name_of(kPlacements, placement), show(split.eval, placement, kEvalPlacements)});
   require(!source.evaluation.empty(),
           "eval-on: expected static or dynamic, or samples of --hold-out, got neither");
   source.classes = source.train->classes();
-  source.image = canvas;
+  if (shown == Shown::as_points)
+    source.axes = 2;
+  else
+    source.image = canvas;
   return source;
 }
 
@@ -202,11 +235,15 @@ DataSource open_data(const DataOptions& options) {
   const auto where = colon == std::string::npos ? "" : options.data.substr(colon + 1);
   switch (kind) {
     case DataKind::digits:
-      return place_on_canvas(options, draw_digits(options, where));
+      return place_on_canvas(options, draw_digits(options, where), Shown::as_images);
     case DataKind::mnist:
-      return place_on_canvas(options, read_mnist(options, where));
+      return place_on_canvas(options, read_mnist(options, where), Shown::as_images);
     case DataKind::idx:
-      return place_on_canvas(options, read_split(options, where));
+      return place_on_canvas(options, read_split(options, where), Shown::as_images);
+    case DataKind::digits_points:
+      return place_on_canvas(options, draw_digits(options, where), Shown::as_points);
+    case DataKind::mnist_points:
+      return place_on_canvas(options, read_split(options, where), Shown::as_points);
     case DataKind::images:
       return open_folders(options, where);
     case DataKind::tokens:

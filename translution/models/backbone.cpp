@@ -7,8 +7,11 @@ namespace translution {
 BackboneImpl::BackboneImpl(const ModelOptions& options, const at::Generator& generator) {
   const auto& a = options.architecture;
   register_module("blocks", blocks);
+  const auto lattice = options.family == Family::cloud ? std::optional(options.lattice())
+                                                       : std::optional<PointOptions>();
   for (int64_t layer = 0; layer < a.depth; ++layer)
-    blocks->push_back(Block(options.attention(layer), a.mlp_dim, options.block_style(), generator));
+    blocks->push_back(
+        Block(options.attention(layer), a.mlp_dim, options.block_style(), generator, lattice));
   norm = register_module("norm", make_norm(a.dim, options.norm_eps));
 }
 
@@ -30,10 +33,11 @@ torch::Tensor BackboneImpl::forward(torch::Tensor x, const AttendOptions& call) 
   return normalise(norm, x);
 }
 
-std::vector<torch::Tensor> BackboneImpl::attention_maps(torch::Tensor x) {
+std::vector<torch::Tensor> BackboneImpl::attention_maps(torch::Tensor x,
+                                                        const AttendOptions& call) {
   std::vector<torch::Tensor> maps;
   for (size_t layer = 0; layer < blocks->size(); ++layer) {
-    auto [y, map] = blocks->at<BlockImpl>(layer).forward_with_map(x);
+    auto [y, map] = blocks->at<BlockImpl>(layer).forward_with_map(x, call);
     maps.push_back(map);
     x = y;
   }

@@ -13,9 +13,10 @@ class TRANSLUTION_API BackboneImpl : public torch::nn::Module {
  public:
   explicit BackboneImpl(const ModelOptions& options, const at::Generator& generator = {});
   /// x [B,N,dim] -> [B,N,dim]. With rows, the last block computes only these tokens: [B,Nq,dim].
+  /// Of points: packed rows [R,dim] -> [R,dim], with the pairs of the call.
   torch::Tensor forward(torch::Tensor x, const AttendOptions& call = {});
-  /// The attention maps of all blocks, [B,heads,N,N] each.
-  std::vector<torch::Tensor> attention_maps(torch::Tensor x);
+  /// The attention maps of all blocks, [B,heads,N,N] each; of points [E,heads].
+  std::vector<torch::Tensor> attention_maps(torch::Tensor x, const AttendOptions& call = {});
 
   /// Called before and after every block, in forward and in backward; may be empty. It may throw a
   /// std::exception to stop the pass.

@@ -32,9 +32,11 @@ double product(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
 }
 
-// Tokens, query rows and pairs of a layer. The last layer of a class-token model has one query row.
+// Tokens, query rows and pairs of a layer. The last layer of a class-token ViT has one query row.
+// Between points, `rows` are the most tokens that a table is multiplied with, counted for each of
+// their slots, and `taps` the most rows that a pair reads for a role; on a grid they are 0.
 struct LayerSize {
-  double tokens, queries, pairs;
+  double tokens, queries, pairs, rows = 0, taps = 0;
 };
 
 LayerSize full_size(const AttentionOptions& o) {
@@ -46,16 +48,36 @@ LayerSize full_size(const AttentionOptions& o) {
   return {tokens, tokens, static_cast<double>(pairs)};
 }
 
+// At most: a cutoff or a window leaves fewer pairs, and pairs may read the same rows.
+LayerSize cloud_size(const ModelOptions& o) {
+  const double tokens = static_cast<double>(o.tokens()), points = static_cast<double>(o.points);
+  const auto near = o.neighbours > 0 ? std::min(o.neighbours, o.points) : o.points;
+  const double pairs = points * static_cast<double>(near) + (o.has_cls() ? 2 * points + 1 : 0);
+  const auto lattice = o.lattice();
+  const double axes = static_cast<double>(lattice.lattice_axes());
+  const double taps = std::pow(2.0, axes);
+  const double slots = std::pow(2.0 * static_cast<double>(lattice.radius) + 1, axes);
+  return {tokens, tokens, pairs, std::min(tokens * slots, pairs * taps), taps};
+}
+
 LayerSize layer_size(const ModelOptions& o, int64_t layer) {
+  if (o.family == Family::cloud) return cloud_size(o);
   const auto size = full_size(o.attention(layer));
   if (o.has_cls() && layer + 1 == o.architecture.depth) return {size.tokens, 1, size.tokens};
   return size;
 }
 
-// A table is multiplied once per pair, a matrix once per token; matrices of the query side only
-// once per query row.
+// A table is multiplied once per pair, or once per row between points, which pairs then read; a
+// matrix once per token; matrices of the query side only once per query row.
 double parameter_flops(const ParameterSpec& spec, const LayerSize& size) {
-  if (spec.shape.size() == 3) return 2 * size.pairs * product({spec.shape[1], spec.shape[2]});
+  const bool is_read = size.taps > 0 && spec.per_slot;
+  const double reads =
+      is_read ? 2 * size.pairs * size.taps * static_cast<double>(spec.shape.back()) : 0;
+  if (spec.shape.size() == 3) {
+    const double products = size.taps > 0 ? size.rows : size.pairs;
+    return 2 * products * product({spec.shape[1], spec.shape[2]}) + reads;
+  }
+  if (is_read) return reads;
   if (!spec.is_multiplied()) return 0;
   const bool of_queries = spec.name.rfind("query", 0) == 0 || spec.name == "value_up";
   return 2 * (of_queries ? size.queries : size.tokens) * product(spec.shape);
@@ -88,7 +110,7 @@ double attention_flops(const AttentionOptions& o, const LayerSize& size) {
 double layer_flops(const ModelOptions& o, int64_t layer) {
   const auto size = layer_size(o, layer);
   const double mlp = 4 * size.queries * product({o.architecture.dim, o.architecture.mlp_dim});
-  return attention_flops(o.attention(layer), size) + mlp;
+  return attention_flops(o.table_options(layer), size) + mlp;
 }
 
 // Memory of a layer, in bytes for the whole batch.
@@ -97,8 +119,40 @@ struct LayerBytes {
   double work;  // more in backward: gradients of the activations, transposed features and maps
 };
 
+// Between points: features, encoded rows of each table, and scores and weights of the pairs.
+LayerBytes cloud_layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
+                             TensorBytes tensor_bytes) {
+  const auto size = layer_size(o, layer);
+  const auto& a = o.architecture;
+  const auto bytes = [&](double rows, double width) {
+    return tensor_bytes(static_cast<double>(batch) * rows * width);
+  };
+  const double dim = static_cast<double>(a.dim), width = static_cast<double>(a.heads * a.dim_head);
+  double activations = 5 * bytes(size.tokens, dim) + bytes(size.tokens, width) +
+                       2 * bytes(size.tokens, static_cast<double>(a.mlp_dim)) +
+                       3 * bytes(size.pairs, static_cast<double>(a.heads));
+  for (const auto& spec : attention_parameters(o.table_options(layer)))
+    if (spec.is_multiplied())
+      activations += bytes(spec.per_slot ? size.rows : size.tokens,
+                           static_cast<double>(spec.shape.back()));
+  return {activations, activations};
+}
+
+// The list of pairs and their taps, which all layers share: numbers of 8 bytes, and phi.
+double pair_list_bytes(const ModelOptions& o, int64_t batch) {
+  if (o.family != Family::cloud) return 0;
+  const auto size = cloud_size(o);
+  constexpr double kIndex = 8;
+  const double slots = static_cast<double>(count_slots(
+      o.table_options(0).position().offsets(o.table_options(0).grid(), o.has_cls(), false)));
+  return static_cast<double>(batch) *
+         (size.pairs * (2 * kIndex + size.taps * (kIndex + kBytes)) +
+          3 * kIndex * (size.tokens * slots + size.rows));
+}
+
 LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
                        TensorBytes tensor_bytes) {
+  if (o.family == Family::cloud) return cloud_layer_bytes(o, layer, batch, tensor_bytes);
   const auto size = layer_size(o, layer);
   const auto& a = o.architecture;
   const Position position = o.attention(layer).position();
@@ -130,6 +184,7 @@ LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,
 // Encoded queries and keys of the whole batch, which a layer saves for backward if they fit into
 // its workspace.
 double saved_bytes(const ModelOptions& o, int64_t layer, int64_t batch, TensorBytes tensor_bytes) {
+  if (o.family == Family::cloud) return 0;  // counted as activations
   const auto options = o.attention(layer);
   double width = 0;
   for (const auto& spec : attention_parameters(options)) {
@@ -159,7 +214,7 @@ double packed_bytes(const ParameterSpec& spec) {
 double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
   const auto options = o.attention(layer);
   const Position& position = options.position();
-  if (position.method == Method::convolution) return 0;
+  if (position.method == Method::convolution || o.family == Family::cloud) return 0;
   SlotWork work{0, 0, 0, batch, 0};
   for (const auto& spec : attention_parameters(options)) {
     if (!spec.per_slot || spec.shape.size() != 3) continue;
@@ -193,7 +248,7 @@ void add_backbone(std::vector<ParameterSpec>& specs, const ModelOptions& o) {
     const std::string block = join("backbone.blocks.", layer, ".");
     add_norm(specs, block + "norm1", a.dim);
     add_norm(specs, block + "norm2", a.dim);
-    for (auto spec : attention_parameters(o.attention(layer))) {
+    for (auto spec : attention_parameters(o.table_options(layer))) {
       spec.name = block + "attention." + spec.name;
       specs.push_back(spec);
     }
@@ -214,7 +269,18 @@ std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {
   o.check();
   const int64_t dim = o.architecture.dim;
   std::vector<ParameterSpec> specs;
-  if (o.family == Family::vit && o.has_cls()) specs.push_back({"cls_token", {dim}});
+  if (o.has_cls()) specs.push_back({"cls_token", {dim}});
+  if (o.family == Family::cloud) {
+    if (o.learn_spacing) specs.push_back({"log_spacing", {1}});
+    add_linear(specs, "point_embed", o.channels, dim);
+    if (o.embeds_input()) {
+      add_linear(specs, "position_up", o.axes, dim);
+      add_linear(specs, "position_down", dim, dim);
+    }
+    add_backbone(specs, o);
+    add_linear(specs, "head", dim, std::max<int64_t>(1, o.classes));
+    return specs;
+  }
   if (o.embeds_input()) specs.push_back({"position_embedding", {o.tokens(), dim}});
   if (o.family == Family::vit) {
     const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
@@ -248,11 +314,18 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
     const double pixels = static_cast<double>(o.channels) * product(o.image_size);
     cost.forward_flops += 2 * pixels * dim + 2 * dim * static_cast<double>(o.classes);
     ends = 2 * pixels + 3 * tokens * dim;
+  } else if (o.family == Family::cloud) {
+    const double points = static_cast<double>(o.points);
+    const double into = static_cast<double>(o.channels) +
+                        (o.embeds_input() ? static_cast<double>(o.axes) + dim : 0);
+    const double outputs = static_cast<double>(std::max<int64_t>(1, o.classes));
+    cost.forward_flops += 2 * points * into * dim + 2 * dim * outputs;
+    ends = points * static_cast<double>(o.channels + o.axes) + 5 * tokens * dim;
   } else {
     cost.forward_flops += 2 * tokens * dim * static_cast<double>(o.vocabulary);
     ends = tokens * (4 * dim + 2 * static_cast<double>(o.vocabulary));
   }
-  ends *= kBytes * static_cast<double>(batch);
+  ends = kBytes * static_cast<double>(batch) * ends + pair_list_bytes(o, batch);
   double bare = ends, pages = ends, widest = 0, work = 0;
   for (int64_t layer = 0; layer < o.architecture.depth; ++layer) {
     cost.forward_flops += layer_flops(o, layer);

@@ -32,9 +32,9 @@ torch::nn::Embedding make_embedding(int64_t vocabulary, int64_t dim, Init init,
 
 GPTImpl::GPTImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
   o.check();
-  TORCH_CHECK(
-      o.family == Family::gpt,
-      "GPT: expected the options of a gpt, got those of a vit; build ViT or name a gpt model");
+  TORCH_CHECK(o.family == Family::gpt, "GPT: expected the options of a gpt, got those of a ",
+              name_of(kFamilies, o.family), "; build ", o.family == Family::vit ? "ViT" : "Cloud",
+              " or name a gpt model");
   const int64_t dim = o.architecture.dim;
   token_embedding =
       register_module("token_embedding", make_embedding(o.vocabulary, dim, o.init, generator));

@@ -3,15 +3,19 @@
 namespace translution {
 
 Network::Network(const ModelOptions& options, const at::Generator& generator) : options_(options) {
-  if (options.family == Family::vit)
-    vit_ = ViT(options, generator);
-  else
-    gpt_ = GPT(options, generator);
+  if (options.family == Family::vit) vit_ = ViT(options, generator);
+  if (options.family == Family::gpt) gpt_ = GPT(options, generator);
+  if (options.family == Family::cloud) cloud_ = Cloud(options, generator);
 }
 
-torch::Tensor Network::forward(const torch::Tensor& input, const at::Generator& generator) {
+torch::Tensor Network::forward(const torch::Tensor& input, const at::Generator& generator,
+                               const Points& points) {
   const auto moved = input.to(device());
   if (vit_) return vit_->forward(moved, generator);
+  if (cloud_) {
+    const auto move = [&](const torch::Tensor& x) { return x.defined() ? x.to(device()) : x; };
+    return cloud_->forward(moved, {move(points.positions), move(points.mask)}, generator);
+  }
   AttendOptions call;
   call.generator = generator;
   return gpt_->forward(moved, call);
@@ -23,9 +27,13 @@ torch::Device Network::device() { return backbone()->norm->weight.device(); }
 
 torch::nn::Module& Network::module() {
   if (vit_) return *vit_;
+  if (cloud_) return *cloud_;
   return *gpt_;
 }
 
-Backbone& Network::backbone() { return vit_ ? vit_->backbone : gpt_->backbone; }
+Backbone& Network::backbone() {
+  if (vit_) return vit_->backbone;
+  return cloud_ ? cloud_->backbone : gpt_->backbone;
+}
 
 }  // namespace translution

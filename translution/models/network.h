@@ -1,12 +1,13 @@
 #pragma once
 
 #include "translution/core/export.h"
+#include "translution/models/cloud.h"
 #include "translution/models/gpt.h"
 #include "translution/models/vit.h"
 
 namespace translution {
 
-/// A ViT or a GPT.
+/// A ViT, a GPT or a Cloud.
 class TRANSLUTION_API Network {
  public:
   /// Random numbers for weights, and below for dropout, come from `generator` (see seeded_generator
@@ -14,8 +15,10 @@ class TRANSLUTION_API Network {
   explicit Network(const ModelOptions& options, const at::Generator& generator = {});
 
   /// Images [B,channels,rows,cols] to logits [B,classes], or tokens [B,n] to logits
-  /// [B,n,vocabulary]. The input may be on another device; the result is on the network's device.
-  torch::Tensor forward(const torch::Tensor& input, const at::Generator& generator = {});
+  /// [B,n,vocabulary], or features of points [B,N,channels] to logits or numbers (Cloud). The input
+  /// may be on another device; the result is on the network's device.
+  torch::Tensor forward(const torch::Tensor& input, const at::Generator& generator = {},
+                        const Points& points = {});
 
   /// Moves the parameters.
   void to(torch::Device device);
@@ -26,11 +29,13 @@ class TRANSLUTION_API Network {
   const ModelOptions& options() const { return options_; }
   ViT& vit() { return vit_; }
   GPT& gpt() { return gpt_; }
+  Cloud& cloud() { return cloud_; }
 
  private:
   ModelOptions options_;
-  ViT vit_{nullptr};  // exactly one of the two is set
+  ViT vit_{nullptr};  // exactly one of them is set
   GPT gpt_{nullptr};
+  Cloud cloud_{nullptr};
 };
 
 }  // namespace translution

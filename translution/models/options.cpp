@@ -17,7 +17,7 @@ using namespace detail;
 namespace {
 
 // Larger sizes are typing errors, and their products overflow.
-constexpr int64_t kMaxSize = int64_t{1} << 30, kMaxDepth = 1 << 14;
+constexpr int64_t kMaxSize = int64_t{1} << 30, kMaxDepth = 1 << 14, kMaxLatticeRadius = 64;
 
 // Parses the digits after "vit-a/" or "gpt-a-".
 int64_t parse_size(const std::string& name, const std::string& digits) {
@@ -29,19 +29,41 @@ int64_t parse_size(const std::string& name, const std::string& digits) {
   return std::stoll(digits);
 }
 
+// The family that a name begins with, "vit" in "vit-a/12".
+std::optional<Family> family_in(const std::string& name) {
+  for (const auto& family : kFamilies)
+    if (name.rfind(join(family.name, "-"), 0) == 0) return family.value;
+  return std::nullopt;
+}
+
+// What to write instead of an unknown name without its size.
+std::string name_advice(const std::string& stem) {
+  const auto near = near_name(stem, model_names());
+  if (!near)
+    return "expected an architecture with a patch size or length after it, as in vit-a/12, "
+           "gpt-a-160, or one for points, as in cloud-a";
+  if (family_in(*near) == Family::cloud) return join("did you mean '", *near, "'?");
+  return join("did you mean '", *near, "'? Append a patch size or length: vit-a/12, gpt-a-160");
+}
+
 }  // namespace
 
-const std::vector<Architecture>& architectures() {
+const std::vector<Architecture>& architectures(Family family) {
   static const std::vector<Architecture> all = {
       {"a", 6, 192, 3, 768, 64},         {"b", 12, 192, 3, 768, 64},
       {"c", 12, 384, 6, 1536, 64},       {"base", 12, 768, 12, 3072, 64},
       {"large", 24, 1024, 16, 4096, 64}, {"tiny", 2, 48, 3, 96, 16},
   };
-  return all;
+  static const std::vector<Architecture> of_points = {
+      {"a", 4, 96, 3, 192, 32},
+      {"b", 8, 192, 6, 768, 32},
+      {"tiny", 2, 24, 2, 48, 12},
+  };
+  return family == Family::cloud ? of_points : all;
 }
 
-std::optional<Architecture> find_architecture(const std::string& name) {
-  for (const auto& architecture : architectures())
+std::optional<Architecture> find_architecture(const std::string& name, Family family) {
+  for (const auto& architecture : architectures(family))
     if (architecture.name == name) return architecture;
   if (name.empty() || name.find_first_not_of("0123456789x") != std::string::npos)
     return std::nullopt;
@@ -53,8 +75,8 @@ std::optional<Architecture> find_architecture(const std::string& name) {
 }
 
 Architecture architecture_of(int64_t depth, int64_t dim, int64_t heads, int64_t mlp_dim,
-                             int64_t dim_head) {
-  for (const auto& a : architectures())
+                             int64_t dim_head, Family family) {
+  for (const auto& a : architectures(family))
     if (a.depth == depth && a.dim == dim && a.heads == heads && a.mlp_dim == mlp_dim &&
         a.dim_head == dim_head)
       return a;
@@ -65,46 +87,67 @@ Architecture architecture_of(int64_t depth, int64_t dim, int64_t heads, int64_t 
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const char* family : {"vit-", "gpt-"})
-    for (const auto& architecture : architectures()) names.push_back(family + architecture.name);
+  for (const auto& family : kFamilies)
+    for (const auto& architecture : architectures(family.value))
+      names.push_back(join(family.name, "-", architecture.name));
   for (const auto& name : authors_model_names()) names.push_back(name);
   return names;
 }
 
+ModelOptions ModelOptions::of_family(Family family) {
+  ModelOptions options;
+  options.family = family;
+  options.architecture = architectures(family).front();
+  if (family != Family::cloud) return options;
+  options.channels = 1;
+  options.classes = 10;
+  options.position.sharing = Sharing::direction;
+  options.position.radius = 2;
+  return options;
+}
+
 ModelOptions ModelOptions::named(const std::string& name) {
   if (is_authors_model(name)) return authors_model(name);
-  ModelOptions options;
-  const bool gpt = name.rfind("gpt-", 0) == 0, vit = name.rfind("vit-", 0) == 0;
-  options.family = gpt ? Family::gpt : Family::vit;
-  const size_t end = name.find(gpt ? '-' : '/', 4);
+  const auto family = family_in(name);
+  const size_t begin = name.find('-') + 1;
+  const size_t end = name.find(family && *family != Family::vit ? '-' : '/', begin);
   const std::string stem = name.substr(0, end);
-  if (const auto found = find_architecture(gpt || vit ? stem.substr(4) : "")) {
-    options.architecture = *found;
-    if (end != std::string::npos)
-      (gpt ? options.length : options.patch_size) = parse_size(name, name.substr(end + 1));
-    return options;
-  }
-  const auto near = near_name(stem, model_names());
-  throw std::invalid_argument(
-      join("unknown model '", name, "'; ",
-           near ? join("did you mean '", *near, "'? Append a patch size or length: ")
-                : "expected an architecture with a patch size or length after it, as in ",
-           "vit-a/12, gpt-a-160"));
+  const auto found = family ? find_architecture(stem.substr(begin), *family) : std::nullopt;
+  if (!found) throw std::invalid_argument(join("unknown model '", name, "'; ", name_advice(stem)));
+  auto options = of_family(*family);
+  options.architecture = *found;
+  if (end == std::string::npos) return options;
+  require(family != Family::cloud, "model '", name, "': expected ", stem,
+          "; clouds have any number of points");
+  (family == Family::gpt ? options.length : options.patch_size) =
+      parse_size(name, name.substr(end + 1));
+  return options;
 }
 
 std::string ModelOptions::name() const {
-  return family == Family::vit ? join("vit-", architecture.name, "/", patch_size)
-                               : join("gpt-", architecture.name, "-", length);
+  switch (family) {
+    case Family::vit:
+      return join("vit-", architecture.name, "/", patch_size);
+    case Family::gpt:
+      return join("gpt-", architecture.name, "-", length);
+    case Family::cloud:
+      break;
+  }
+  return join("cloud-", architecture.name);
 }
 
 std::vector<int64_t> ModelOptions::grid() const {
+  if (family == Family::cloud) return {};
   if (family == Family::gpt) return {length};
   std::vector<int64_t> sides;
   for (const int64_t side : image_size) sides.push_back(side / patch_size);
   return sides;
 }
 
-int64_t ModelOptions::tokens() const { return count_tokens({grid(), has_cls(), is_causal()}); }
+int64_t ModelOptions::tokens() const {
+  if (family == Family::cloud) return points + (has_cls() ? 1 : 0);
+  return count_tokens({grid(), has_cls(), is_causal()});
+}
 
 AttentionOptions ModelOptions::attention(int64_t layer) const {
   Position position_of_layer = position;
@@ -126,6 +169,50 @@ AttentionOptions ModelOptions::attention(int64_t layer) const {
       .workspace(workspace.value_or(runtime().workspace()))
       .precision(precision);
 }
+
+PointOptions ModelOptions::lattice() const {
+  PointOptions lattice;
+  lattice.axes = axes;
+  lattice.spacing = {spacing.value_or(0)};
+  lattice.radius = position.radius;
+  lattice.neighbours = neighbours;
+  lattice.cutoff = cutoff;
+  const bool drops = position.sharing == Sharing::window || position.method == Method::convolution;
+  lattice.beyond = drops ? Beyond::dropped : Beyond::border;
+  lattice.distances = distances;
+  return lattice;
+}
+
+AttentionOptions ModelOptions::table_options(int64_t layer) const {
+  return family == Family::cloud ? grid_options(attention(layer), lattice()) : attention(layer);
+}
+
+namespace {
+
+void check_cloud(const ModelOptions& o) {
+  const auto& p = o.position;
+  require(o.axes >= 1 && o.axes <= 3, "model: expected axes of 1, 2 or 3, got ", o.axes);
+  require(p.radius >= 1 && p.radius <= kMaxLatticeRadius, "model: expected a radius of 1 to ",
+          kMaxLatticeRadius, " lattice points to each side, got ", p.radius);
+  require(!o.spacing || (std::isfinite(*o.spacing) && *o.spacing > 0),
+          "model: expected a positive spacing in the unit of the positions, got ", *o.spacing);
+  require(o.neighbours >= 0 && o.neighbours <= kMaxSize,
+          "model: expected neighbours of 0 (all) or more, got ", o.neighbours);
+  require(std::isfinite(o.cutoff) && o.cutoff >= 0, "model: expected a cutoff of 0 (any) or more, ",
+          "got ", o.cutoff);
+  require(p.sharing == Sharing::direction || p.sharing == Sharing::window,
+          "model: points need sharing direction, which moves an offset beyond the lattice to its ",
+          "border, or window, which drops the pair; got ", name_of(kSharings, p.sharing));
+  require(p.method != Method::gated_position && !p.rotates() && o.rest != Method::rotary &&
+              p.encoding == Encoding::relative,
+          "model: gated_position, rotary position and absolute encoding need a grid; points have ",
+          "none");
+  require(std::isfinite(o.target_mean) && std::isfinite(o.target_scale) && o.target_scale > 0,
+          "model: expected a finite target-mean and a positive target-scale, got ", o.target_mean,
+          " and ", o.target_scale);
+}
+
+}  // namespace
 
 void ModelOptions::check() const {
   const auto positive = [](const char* what, int64_t value) {
@@ -160,11 +247,18 @@ void ModelOptions::check() const {
     for (const int64_t side : image_size)
       require(side > 0 && side % patch_size == 0, "model: an image of ", times(image_size),
               " pixels does not divide into patches of ", patch_size, "x", patch_size);
-  } else {
+  } else if (family == Family::gpt) {
     positive("length", length);
     positive("vocabulary", vocabulary);
+  } else {
+    positive("channels", channels);
+    positive("points", points);
+    if (classes != 0) positive("classes", classes);
+    check_cloud(*this);
   }
-  position.check();
+  auto on_grid = position;
+  if (family == Family::cloud) on_grid.sharing = Sharing::none;  // check_cloud checks that of points
+  on_grid.check();
   tokens();
 }
 

@@ -122,12 +122,6 @@ Json describe_fields(const Settings<Options>& groups, const Options& defaults) {
   return fields;
 }
 
-ModelOptions defaults_of(Family family) {
-  ModelOptions options;
-  options.family = family;
-  return options;
-}
-
 }  // namespace
 
 AttentionOptions attention_from_json(const std::string& text) {
@@ -142,16 +136,16 @@ std::string to_json(const AttentionOptions& options) {
 
 ModelOptions model_from_json(Family family, const std::string& text) {
   auto json = parse_object("model", text);
-  auto options = defaults_of(family);
+  auto options = ModelOptions::of_family(family);
   if (const auto name = json.find("model"); name != json.end() && !name->is_null()) {
     options = ModelOptions::named(text_of(FieldType::word, "model: model", *name));
     require(options.family == family, "model: expected the name of a ",
-            family == Family::vit ? "vit" : "gpt", ", got '", name->get<std::string>(), "'");
+            name_of(kFamilies, family), ", got '", name->get<std::string>(), "'");
   }
   json.erase("model");
   set_fields("model", json, all_model_settings(), options);
   const auto& a = options.architecture;
-  options.architecture = architecture_of(a.depth, a.dim, a.heads, a.mlp_dim, a.dim_head);
+  options.architecture = architecture_of(a.depth, a.dim, a.heads, a.mlp_dim, a.dim_head, family);
   options.check();
   return options;
 }
@@ -171,11 +165,8 @@ std::string to_json(const ModelOptions& o) {
 
 std::string fields_json(const std::string& kind) {
   if (kind == "attention") return describe_fields(attention_settings(), AttentionOptions(0)).dump();
-  require(kind == "vit" || kind == "gpt", "fields: expected attention, vit or gpt, got '", kind,
-          "'");
-  return describe_fields(all_model_settings(),
-                         defaults_of(kind == "vit" ? Family::vit : Family::gpt))
-      .dump();
+  const auto family = parse_name("kind of fields", kFamilies, kind);
+  return describe_fields(all_model_settings(), ModelOptions::of_family(family)).dump();
 }
 
 }  // namespace translution

@@ -57,11 +57,7 @@ int64_t release_pool() { return runtime().release_pool(); }
 
 // --- models
 
-Family family_of(const std::string& name) {
-  require(name == "vit" || name == "gpt", "model: expected the family vit or gpt, got '", name,
-          "'");
-  return name == "vit" ? Family::vit : Family::gpt;
-}
+Family family_of(const std::string& name) { return parse_name("family", kFamilies, name); }
 
 std::string model_options(const std::string& family, const std::string& options) {
   return to_json(model_from_json(family_of(family), options));
@@ -71,7 +67,7 @@ std::tuple<std::string, std::string> model_of_settings(const Texts& settings) {
   std::map<std::string, std::string> texts;
   for (const auto& entry : settings) texts[entry.key()] = entry.value();
   const auto model = read_model(texts);
-  return {model.family == Family::vit ? "vit" : "gpt", to_json(model)};
+  return {name_of(kFamilies, model.family), to_json(model)};
 }
 
 // All members of ModelCost as a JSON object.

@@ -20,6 +20,9 @@ auto architecture(int64_t Architecture::*member) {
 
 bool is_vit(const ModelOptions& model) { return model.family == Family::vit; }
 bool is_gpt(const ModelOptions& model) { return model.family == Family::gpt; }
+bool is_cloud(const ModelOptions& model) { return model.family == Family::cloud; }
+bool has_classes(const ModelOptions& model) { return !is_gpt(model); }
+bool has_norms_outside(const ModelOptions& model) { return !is_cloud(model); }
 
 // Messages say "unknown method" for `rest` as well.
 Kind<Method> method() {
@@ -90,7 +93,8 @@ SettingGroup<ModelOptions> layout_group() {
   return {"Layout",
           {F("extra-norms", &M::extra_norms, on_off(),
              "norms around the patch embedding (vit), second norm before the head (gpt)")
-               .left_out_by_default(),
+               .left_out_by_default()
+               .only_for(has_norms_outside),
            F("qkv-bias", &M::qkv_bias, on_off(), "bias on queries, keys and values")
                .left_out_by_default(),
            F("gelu", &M::gelu, one_of(kGelus), "form of GELU in the MLPs").left_out_by_default(),
@@ -106,7 +110,8 @@ SettingGroup<Position> position_group() {
        F("roles", &P::roles, roles(), "roles with a matrix per offset: some of q, k, v, or none"),
        F("encoding", &P::encoding, one_of(kEncodings), "one matrix per offset or per token pair"),
        F("sharing", &P::sharing, one_of(kSharings), "weight sharing of offsets beyond the radius"),
-       F("radius", &P::radius, whole(), "sharing radius"),
+       F("radius", &P::radius, whole(),
+         "sharing radius, or lattice points to each side (cloud)"),
        F("rotary", &P::rotary, on_off(),
          "rotary position for queries and keys that are not relative"),
        F("angles", &P::angles, one_of(kAngles), "precision of rotary angles").left_out_by_default(),
@@ -138,12 +143,48 @@ SettingGroup<ModelOptions> image_group() {
   using F = Setting<ModelOptions>;
   return {"Images (vit)",
           {F("image-size", &M::image_size, sides(), "image size in pixels, as in 84 or 84x60")
-               .only_for(is_vit),
-           F("channels", &M::channels, whole(), "input channels").only_for(is_vit),
-           F("classes", &M::classes, whole(), "number of classes").only_for(is_vit),
-           F("pooling", &M::pooling, one_of(kPoolings),
-             "input of the head: class token, or mean of the patches")
                .only_for(is_vit)}};
+}
+
+SettingGroup<ModelOptions> classes_group() {
+  using F = Setting<ModelOptions>;
+  return {"Classes (vit, cloud)",
+          {F("channels", &M::channels, whole(), "input channels, or features of a point")
+               .only_for(has_classes),
+           F("classes", &M::classes, whole(), "number of classes; 0: a number (cloud)")
+               .only_for(has_classes),
+           F("pooling", &M::pooling, one_of(kPoolings),
+             "input of the head: class token, or mean of the patches or points")
+               .only_for(has_classes)}};
+}
+
+SettingGroup<ModelOptions> points_group() {
+  using F = Setting<ModelOptions>;
+  return {"Points (cloud)",
+          {F("axes", &M::axes, whole(), "numbers of a position").only_for(is_cloud),
+           F("spacing", &M::spacing, unset_or("from the data", real()),
+             "distance of lattice points, in the unit of the positions")
+               .only_for(is_cloud),
+           F("neighbours", &M::neighbours, whole(),
+             "nearest points that a point attends to; 0: all")
+               .only_for(is_cloud),
+           F("cutoff", &M::cutoff, real(), "farthest point that a point attends to; 0: any")
+               .only_for(is_cloud),
+           F("distances", &M::distances, on_off(), "offsets are the distances of pairs")
+               .only_for(is_cloud),
+           F("learn-spacing", &M::learn_spacing, on_off(), "the spacing is a parameter")
+               .only_for(is_cloud),
+           F("coordinates", &M::coordinates, one_of(kCoordinates),
+             "coordinates that an input embedding reads")
+               .only_for(is_cloud),
+           F("points", &M::points, whole(), "points of a cloud, for costs and memory only")
+               .only_for(is_cloud),
+           F("target-mean", &M::target_mean, real(), "mean of the numbers to predict")
+               .only_for(is_cloud)
+               .left_out_by_default(),
+           F("target-scale", &M::target_scale, real(), "their standard deviation")
+               .only_for(is_cloud)
+               .left_out_by_default()}};
 }
 
 SettingGroup<ModelOptions> text_group() {
@@ -172,7 +213,8 @@ const Settings<ModelOptions>& model_settings() {
   static const auto groups = joined_settings<ModelOptions>(
       {{input_group()},
        settings_of_part<ModelOptions>(position_settings(), &ModelOptions::position),
-       {hybrid_group(), layout_group(), image_group(), text_group()}});
+       {hybrid_group(), layout_group(), image_group(), classes_group(), points_group(),
+        text_group()}});
   return groups;
 }
 
@@ -192,7 +234,7 @@ ModelOptions parse_model(const std::map<std::string, std::string>& texts,
                          const std::string& prefix) {
   const auto name = texts.find("model");
   require(name != texts.end(), prefix,
-          "model is missing; expected a name such as vit-a/12 or gpt-a-160");
+          "model is missing; expected a name such as vit-a/12, gpt-a-160 or cloud-a");
   auto model = ModelOptions::named(name->second);
   for (const auto& group : model_settings())
     for (const auto& setting : group.settings)

@@ -8,9 +8,9 @@
 namespace translution {
 ViTImpl::ViTImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
   o.check();
-  TORCH_CHECK(
-      o.family == Family::vit,
-      "ViT: expected the options of a vit, got those of a gpt; build GPT or name a vit model");
+  TORCH_CHECK(o.family == Family::vit, "ViT: expected the options of a vit, got those of a ",
+              name_of(kFamilies, o.family), "; build ", o.family == Family::gpt ? "GPT" : "Cloud",
+              " or name a vit model");
   const int64_t dim = o.architecture.dim;
   const int64_t patch_dim = o.channels * o.patch_size * o.patch_size;
   if (o.extra_norms) patch_norm = register_module("patch_norm", make_norm(patch_dim, o.norm_eps));

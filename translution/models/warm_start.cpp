@@ -7,6 +7,7 @@
 
 #include "translution/core/error.h"
 #include "translution/core/pairs.h"
+#include "translution/core/settings.h"
 #include "translution/models/check_weights.h"
 #include "translution/models/cost.h"
 
@@ -132,7 +133,8 @@ class Planner {
     if (!spec.per_slot) return before->shape == spec.shape ? Start::taken : Start::anew;
     if (shape_per_slot(*before) != shape_per_slot(spec)) return Start::anew;
     if (!before->per_slot) return Start::repeated;
-    const auto from = offsets_of(saved_.attention(layer)), to = offsets_of(model_.attention(layer));
+    const auto from = offsets_of(saved_.table_options(layer)),
+               to = offsets_of(model_.table_options(layer));
     if (!same_kind(from, to)) return Start::anew;
     if (from.grid == to.grid) return Start::taken;
     return to.encoding == Encoding::relative ? Start::moved : Start::anew;
@@ -168,12 +170,27 @@ class Planner {
     compare("grid", times(saved_.grid()), times(model_.grid()));
     compare("gelu", std::string(name_of(kGelus, saved_.gelu)), name_of(kGelus, model_.gelu));
     compare("norm-eps", saved_.norm_eps, model_.norm_eps);
-    if (model_.family == Family::vit)
+    if (model_.family != Family::gpt)
       compare("pooling", std::string(pooling(saved_)), pooling(model_));
+    if (model_.family == Family::cloud) compare_lattices(compare);
     if (saved_.qkv_bias && !model_.qkv_bias) found.emplace_back("qkv-bias off instead of on");
     compare("rotary", rotations(saved_), rotations(model_));
     compare("mixing", mixings(saved_), mixings(model_));
     return found;
+  }
+
+  template <typename Compare>
+  void compare_lattices(const Compare& compare) const {
+    const auto sharing = [](const ModelOptions& m) {
+      return name_of(kSharings, m.position.sharing);
+    };
+    compare("radius", saved_.position.radius, model_.position.radius);
+    compare("sharing", std::string(sharing(saved_)), sharing(model_));
+    compare("spacing", saved_.spacing.value_or(0), model_.spacing.value_or(0));
+    compare("neighbours", saved_.neighbours, model_.neighbours);
+    compare("cutoff", saved_.cutoff, model_.cutoff);
+    compare("coordinates", std::string(name_of(kCoordinates, saved_.coordinates)),
+            name_of(kCoordinates, model_.coordinates));
   }
 
   // In how many layers positions rotate queries and keys, and how.
@@ -223,9 +240,14 @@ void require_same_sizes(const ModelOptions& saved, const ModelOptions& model,
     return require(saved.vocabulary == model.vocabulary, source, ": expected a vocabulary of ",
                    model.vocabulary, ", got ", saved.vocabulary,
                    "; use text of the same tokenizer, or other weights");
-  require(saved.channels == model.channels, source, ": expected weights for images with ",
-          channels_text(model.channels), ", got ", channels_text(saved.channels),
-          "; use other data, or other weights");
+  const bool points = model.family == Family::cloud;
+  require(saved.channels == model.channels, source, ": expected weights for ",
+          points ? "points" : "images", " with ", channels_text(model.channels), ", got ",
+          channels_text(saved.channels), "; use other data, or other weights");
+  require(!points || (saved.axes == model.axes && saved.distances == model.distances), source,
+          ": expected weights for positions with ", model.axes, " axes, distances ",
+          name_of(kSwitch, model.distances), ", got ", saved.axes, " axes, distances ",
+          name_of(kSwitch, saved.distances), "; use other data, or other weights");
 }
 
 // Matrices with `rows` rows: [C,E] or [M,C,E] with the bias appended, or zero if there is none;
@@ -247,7 +269,7 @@ at::Tensor move_rows(const std::string& name, const at::Tensor& tensor, const Mo
   if (name == kPositions) return regrid_places(tensor, tokens(saved), tokens(model), Fill::nearest);
   const int64_t layer = attention_layer(name);
   const auto offsets = [&](const ModelOptions& m) {
-    return find_offsets(pairs_text(offsets_of(m.attention(layer))));
+    return find_offsets(pairs_text(offsets_of(m.table_options(layer))));
   };
   return regrid_offsets(tensor, *offsets(saved), *offsets(model), Fill::nearest);
 }

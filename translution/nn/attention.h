@@ -56,6 +56,8 @@ TRANSLUTION_API MethodResult apply_method(const at::Tensor& x, int64_t dim,
 /// Query rows [Nq] int64 as a vector; empty, which means all rows, if `rows` is undefined.
 TRANSLUTION_API std::vector<int64_t> query_rows(const at::Tensor& rows);
 
+struct PointPairs;
+
 /// The arguments of one call of a layer or a model, other than its input.
 struct AttendOptions {
   AttendOptions() = default;
@@ -68,7 +70,8 @@ struct AttendOptions {
   torch::Tensor key_padding_mask;
   /// The grid of x if it is smaller than that of the layer. An offset reads the same weights.
   std::vector<int64_t> grid;
-  at::Generator generator;  ///< for dropout; undefined: LibTorch's default generator
+  const PointPairs* points = nullptr;  ///< of blocks between points: the pairs of packed rows
+  at::Generator generator;             ///< for dropout; undefined: LibTorch's default generator
 };
 
 /// Multi-head attention by any method of the family, with output projection:

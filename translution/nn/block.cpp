@@ -45,10 +45,14 @@ torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x, const at::Generat
 }
 
 BlockImpl::BlockImpl(const AttentionOptions& options, int64_t mlp_dim, const BlockStyle& style,
-                     const at::Generator& generator)
+                     const at::Generator& generator, const std::optional<PointOptions>& points)
     : norm1(register_module("norm1", make_norm(options.dim(), style.norm_eps))),
       norm2(register_module("norm2", make_norm(options.dim(), style.norm_eps))),
-      attention(register_module("attention", Attention(options, generator))),
+      attention(points ? Attention(nullptr)
+                       : register_module("attention", Attention(options, generator))),
+      point_attention(
+          points ? register_module("attention", PointAttention(options, *points, generator))
+                 : PointAttention(nullptr)),
       mlp(register_module("mlp", FeedForward(options.dim(), mlp_dim, style, generator))),
       dropout(register_module("dropout", make_dropout(style.dropout))) {}
 
@@ -59,8 +63,14 @@ torch::Tensor BlockImpl::add_residuals(const torch::Tensor& x, const torch::Tens
   return y + mlp(normalise(norm2, y), call.generator);
 }
 
+torch::Tensor BlockImpl::attend(const torch::Tensor& x, const AttendOptions& call) {
+  if (attention) return attention(x, call);
+  TORCH_CHECK(call.points != nullptr, "block: the pairs of the points are missing");
+  return point_attention->attend(x, *call.points, call.generator);
+}
+
 torch::Tensor BlockImpl::forward(const torch::Tensor& x, const AttendOptions& call) {
-  return add_residuals(x, attention(normalise(norm1, x), call), call);
+  return add_residuals(x, attend(normalise(norm1, x), call), call);
 }
 
 torch::Tensor BlockImpl::forward_last(const torch::Tensor& x, Lookahead& lookahead) {
@@ -71,6 +81,11 @@ torch::Tensor BlockImpl::forward_last(const torch::Tensor& x, Lookahead& lookahe
 
 std::pair<torch::Tensor, torch::Tensor> BlockImpl::forward_with_map(const torch::Tensor& x,
                                                                     const AttendOptions& call) {
+  if (point_attention) {
+    TORCH_CHECK(call.points != nullptr, "block: the pairs of the points are missing");
+    const auto map = point_attention->attention_map(normalise(norm1, x), *call.points);
+    return {forward(x, call), map};
+  }
   const auto [attended, map] = attention->forward_with_map(normalise(norm1, x), call);
   return {add_residuals(x, attended, call), map};
 }

@@ -7,10 +7,12 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/pimpl.h>
 
+#include <optional>
 #include <vector>
 
 #include "translution/core/export.h"
 #include "translution/nn/attention.h"
+#include "translution/nn/points.h"
 
 namespace translution {
 
@@ -32,11 +34,13 @@ TORCH_MODULE(FeedForward);
 
 TRANSLUTION_API torch::nn::LayerNorm make_norm(int64_t dim, double eps);
 
-/// x += attention(norm1(x)); x += mlp(norm2(x)).
+/// x += attention(norm1(x)); x += mlp(norm2(x)). With PointOptions, a block between points: x are
+/// the packed rows [R,dim] of all clouds, and the call has their pairs.
 class TRANSLUTION_API BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, const BlockStyle& style,
-            const at::Generator& generator = {});
+            const at::Generator& generator = {},
+            const std::optional<PointOptions>& points = {});
   /// If rows are given, only these query rows are computed and returned.
   torch::Tensor forward(const torch::Tensor& x, const AttendOptions& call = {});
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,
@@ -46,10 +50,12 @@ class TRANSLUTION_API BlockImpl : public torch::nn::Module {
 
   torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
   Attention attention{nullptr};
+  PointAttention point_attention{nullptr};  ///< registered as "attention", which it replaces
   FeedForward mlp{nullptr};
   torch::nn::Dropout dropout{nullptr};
 
  private:
+  torch::Tensor attend(const torch::Tensor& x, const AttendOptions& call);
   torch::Tensor add_residuals(const torch::Tensor& x, const torch::Tensor& attended,
                               const AttendOptions& call);
 };

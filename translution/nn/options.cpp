@@ -82,6 +82,15 @@ void add_alpha(std::vector<ParameterSpec>& specs, const AttentionOptions& o, int
 
 }  // namespace
 
+AttentionOptions grid_options(AttentionOptions options, const PointOptions& points) {
+  options.grid(std::vector<int64_t>(points.lattice_axes(), points.radius + 1));
+  auto position = options.position();
+  position.sharing = Sharing::none;
+  position.radius = 0;
+  position.kernel_size = 2 * points.radius + 1;
+  return options.position(position);
+}
+
 int64_t AttentionOptions::dim_head() const {
   if (dim_head_) return *dim_head_;
   require(heads_ > 0 && dim_ % heads_ == 0, "attention: dim ", dim_, " does not divide into ",

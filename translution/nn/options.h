@@ -82,6 +82,31 @@ struct TRANSLUTION_API ParameterSpec {
 /// The parameters that AttentionImpl registers; allocates nothing. Throws on invalid options.
 TRANSLUTION_API std::vector<ParameterSpec> attention_parameters(const AttentionOptions& options);
 
+/// What happens to a pair of points whose offset lies beyond the lattice.
+enum class Beyond { border, dropped };
+
+/// Where the matrices of a layer between points stand, and which points attend to each other.
+struct PointOptions {
+  int64_t axes = 3;             ///< numbers of a position: 1, 2 or 3
+  std::vector<double> spacing;  ///< between lattice points, in the unit of the positions: 1 or axes
+  int64_t radius = 1;           ///< lattice points to each side
+  int64_t neighbours = 0;       ///< nearest points that a point attends to; 0: all
+  double cutoff = 0;            ///< the farthest point that a point attends to; 0: any
+  Beyond beyond = Beyond::border;
+  /// The offset of a pair is its distance, on a lattice with one axis: no rotation or reflection
+  /// changes the result. Matrices of the sign that does not occur are not trained.
+  bool distances = false;
+  /// The spacing is a parameter, "log_spacing". It stays within a quarter and four times of the
+  /// spacing above.
+  bool learn_spacing = false;
+
+  int64_t lattice_axes() const { return distances ? 1 : axes; }
+};
+
+/// The options of an Attention on a grid that has the parameters of a layer between points, apart
+/// from the spacing.
+TRANSLUTION_API AttentionOptions grid_options(AttentionOptions options, const PointOptions& points);
+
 enum class Gelu { exact, tanh };
 
 inline constexpr Named<Gelu> kGelus[] = {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "translution/core/error.h"
+#include "translution/nn/dropout.h"
 #include "translution/nn/linear.h"
 #include "translution/ops/project.h"
 
@@ -31,6 +32,10 @@ class PointCall {
 
   at::Tensor scores(const EncodedRows& q, const EncodedRows& k) const {
     return pair_scores(q, k, pairs_.list, heads_);
+  }
+  // Softmax of the scores of all pairs [E,heads].
+  at::Tensor weights(int64_t dim_head, Mixing mixing) const {
+    return pair_softmax(all_scores(dim_head, mixing), pairs_.list.query, x_.sym_size(0), 1.0);
   }
   at::Tensor mix(const at::Tensor& weights, const EncodedRows& v) const {
     return pair_mix(weights, v, pairs_.list, x_.sym_size(0));
@@ -65,32 +70,31 @@ class PointCall {
   }
 
  private:
+  // Scaled and with their bias.
+  at::Tensor all_scores(int64_t dim_head, Mixing mixing) const {
+    at::Tensor score;
+    const auto add = [&](const at::Tensor& part) { score = score.defined() ? score + part : part; };
+    const bool own = weight_("query").defined(), has_small = weight_("query_down").defined();
+    if (own) {
+      const auto q = role("query", pairs_.query);
+      const auto table = weight_("key_vectors");
+      if (table.defined()) add(scores(q, vectors(table)));
+      add(scores(q, role("key", pairs_.key)));
+    }
+    if (has_small) add(scores(small("query", pairs_.query), small("key", pairs_.key)));
+    const double share = mixing == Mixing::mean && own && has_small ? 0.5 : 1.0;
+    score = score * (share / std::sqrt(static_cast<double>(dim_head)));
+    const auto bias = weight_("bias");
+    if (!bias.defined()) return score;
+    return score + scores({ones_beside(x_).expand({-1, heads_})}, vectors(bias));
+  }
+
   const at::Tensor& x_;
-  const WeightOf& weight_;
+  const WeightOf weight_;
   const PointPairs& pairs_;
   const int64_t heads_;
   const Precision precision_;
 };
-
-// Scores of all pairs [E,heads], scaled and with their bias.
-at::Tensor all_scores(const PointCall& call, const at::Tensor& x, const WeightOf& weight,
-                      const PointPairs& pairs, int64_t heads, int64_t dim_head, Mixing mixing) {
-  at::Tensor score;
-  const auto add = [&](const at::Tensor& part) { score = score.defined() ? score + part : part; };
-  const bool own = weight("query").defined(), small = weight("query_down").defined();
-  if (own) {
-    const auto q = call.role("query", pairs.query);
-    const auto vectors = weight("key_vectors");
-    if (vectors.defined()) add(call.scores(q, call.vectors(vectors)));
-    add(call.scores(q, call.role("key", pairs.key)));
-  }
-  if (small) add(call.scores(call.small("query", pairs.query), call.small("key", pairs.key)));
-  const double share = mixing == Mixing::mean && own && small ? 0.5 : 1.0;
-  score = score * (share / std::sqrt(static_cast<double>(dim_head)));
-  const auto bias = weight("bias");
-  if (!bias.defined()) return score;
-  return score + call.scores({ones_beside(x).expand({-1, heads})}, call.vectors(bias));
-}
 
 void check_options(const AttentionOptions& options, const PointOptions& points) {
   const auto& position = options.position();
@@ -98,9 +102,11 @@ void check_options(const AttentionOptions& options, const PointOptions& points) 
           points.axes);
   require(points.radius >= 1, "points: radius must be 1 or more lattice points to each side, got ",
           points.radius);
-  require(points.spacing.size() == 1 || static_cast<int64_t>(points.spacing.size()) == points.axes,
+  const auto spacings = static_cast<int64_t>(points.spacing.size());
+  require(!points.distances || spacings == 1, "points: distances have one spacing, got ", spacings);
+  require(spacings == 1 || spacings == points.axes,
           "points: spacing must have 1 number or one for each of ", points.axes, " axes, got ",
-          points.spacing.size());
+          spacings);
   for (const double h : points.spacing)
     require(h > 0 && std::isfinite(h), "points: spacing must be positive, got ", h,
             "; give it in the unit of the positions");
@@ -112,15 +118,6 @@ void check_options(const AttentionOptions& options, const PointOptions& points) 
           "on a grid; points have axes and spacing");
   require(position.method != Method::gated_position, "points: method '",
           name_of(kMethods, position.method), "' does not work on points");
-}
-
-// The options of an Attention that has the same parameters.
-AttentionOptions grid_options(AttentionOptions options, const PointOptions& points) {
-  options.grid(std::vector<int64_t>(points.axes, points.radius + 1));
-  auto position = options.position();
-  position.sharing = Sharing::none;
-  position.kernel_size = 2 * points.radius + 1;
-  return options.position(position);
 }
 
 PointOptions complete(PointOptions points, const AttentionOptions& options) {
@@ -137,15 +134,32 @@ void start_close(at::Tensor& table) {
 
 }  // namespace
 
+at::Tensor start_spacing(const PointOptions& points) {
+  return torch::tensor(points.spacing, torch::kDouble).log().to(torch::kFloat);
+}
+
+at::Tensor lattice_spacing(const PointOptions& points, const at::Tensor& log_spacing,
+                           const at::TensorOptions& like) {
+  const auto given = torch::tensor(points.spacing, torch::kDouble);
+  if (!log_spacing.defined()) return given.to(like);
+  const double most = std::log(kMostChange);
+  const auto start = given.log().to(like);
+  return (start + ((log_spacing - start) / most).tanh() * most).exp();
+}
+
+PointRule point_rule(const PointOptions& points, bool cls) {
+  return {points.radius, points.neighbours, points.cutoff, points.beyond == Beyond::dropped, cls,
+          points.distances};
+}
+
 at::Tensor attend_points(const at::Tensor& x, const WeightOf& weight, const PointPairs& pairs,
                          int64_t heads, int64_t dim_head, Mixing mixing, double dropout,
-                         Precision precision) {
+                         Precision precision, const at::Generator& generator) {
   const PointCall call(x, weight, pairs, heads, precision);
   if (const auto kernel = weight("kernel"); kernel.defined())
     return call.mix(ones_beside(pairs.list.phi), call.encoded(x, kernel, pairs.value));
-  auto weights = pair_softmax(all_scores(call, x, weight, pairs, heads, dim_head, mixing),
-                              pairs.list.query, x.sym_size(0), 1.0);
-  if (dropout > 0) weights = at::dropout(weights, dropout, /*train=*/true);
+  auto weights = call.weights(dim_head, mixing);
+  if (dropout > 0) weights = drop(dropout, weights, generator);
   at::Tensor out;
   const auto add = [&](const at::Tensor& part) { out = out.defined() ? out + part : part; };
   const bool own = weight("value").defined();
@@ -169,38 +183,48 @@ PointAttentionImpl::PointAttentionImpl(AttentionOptions options_, PointOptions p
   }
   const int64_t width = options.heads() * options.dim_head();
   out = register_module("out", make_linear(width, options.dim(), options.init(), generator));
-  given_spacing_ = torch::tensor(points.spacing, torch::kDouble);
   if (points.learn_spacing)
-    log_spacing_ = register_parameter("log_spacing", given_spacing_.log().to(torch::kFloat));
+    log_spacing_ = register_parameter("log_spacing", start_spacing(points));
+}
+
+WeightOf PointAttentionImpl::weights() const {
+  return [this](const char* name) {
+    const auto* const found = parameters_.find(name);
+    return found ? *found : at::Tensor();
+  };
 }
 
 torch::Tensor PointAttentionImpl::spacing() const {
-  const auto like = out->weight.options().requires_grad(false);
-  if (!log_spacing_.defined()) return given_spacing_.to(like);
-  const double most = std::log(kMostChange);
-  const auto start = given_spacing_.log().to(like);
-  return (start + ((log_spacing_ - start) / most).tanh() * most).exp();
+  return lattice_spacing(points, log_spacing_, out->bias.options().requires_grad(false));
 }
 
 PointPairs PointAttentionImpl::pairs(const torch::Tensor& positions, const torch::Tensor& first,
                                      const torch::Tensor& query, const torch::Tensor& key) const {
-  const PointRule rule{points.radius, points.neighbours, points.cutoff,
-                       points.beyond == Beyond::dropped, options.cls()};
-  return list_points(positions, spacing(), first, rule, query, key);
+  return list_points(positions, spacing(), first, point_rule(points, options.cls()), query, key);
+}
+
+torch::Tensor PointAttentionImpl::attend(const torch::Tensor& x, const PointPairs& pairs,
+                                         const at::Generator& generator) {
+  const auto attended =
+      attend_points(x, weights(), pairs, options.heads(), options.dim_head(),
+                    options.position().mixing, is_training() ? options.dropout() : 0.0,
+                    options.precision(), generator);
+  return multiply(out, attended, options.precision());
+}
+
+torch::Tensor PointAttentionImpl::attention_map(const torch::Tensor& x,
+                                                const PointPairs& pairs) const {
+  if (weights()("kernel").defined())
+    return torch::ones({pairs.list.query.size(0), options.heads()}, x.options());
+  const PointCall call(x, weights(), pairs, options.heads(), options.precision());
+  return call.weights(options.dim_head(), options.position().mixing);
 }
 
 torch::Tensor PointAttentionImpl::forward(const torch::Tensor& x, const Points& call) {
   const auto rows =
       pack_points(x, call.positions, call.mask, call.batch, options.dim(), points.axes);
   const auto list = pairs(rows.positions, rows.first, call.query, call.key);
-  const auto weight = [this](const char* name) {
-    const auto* const found = parameters_.find(name);
-    return found ? *found : at::Tensor();
-  };
-  const auto attended = attend_points(rows.x, weight, list, options.heads(), options.dim_head(),
-                                      options.position().mixing,
-                                      is_training() ? options.dropout() : 0.0, options.precision());
-  const auto result = multiply(out, attended, options.precision());
+  const auto result = attend(rows.x, list);
   return x.dim() == 2 ? result : unpack_points(result, call.mask, x.size(0), x.size(1));
 }
 

@@ -1,30 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "translution/nn/attention.h"
 #include "translution/ops/points.h"
 
 namespace translution {
-
-/// What happens to a pair whose offset lies beyond the lattice.
-enum class Beyond { border, dropped };
-
-/// Where the matrices of a layer between points stand, and which points attend to each other.
-struct PointOptions {
-  int64_t axes = 3;             ///< numbers of a position: 1, 2 or 3
-  std::vector<double> spacing;  ///< between lattice points, in the unit of the positions: 1 or axes
-  int64_t radius = 1;           ///< lattice points to each side
-  int64_t neighbours = 0;       ///< nearest points that a point attends to; 0: all
-  double cutoff = 0;            ///< the farthest point that a point attends to; 0: any
-  Beyond beyond = Beyond::border;
-  /// The spacing is a parameter, "log_spacing". It stays within a quarter and four times of the
-  /// spacing above.
-  bool learn_spacing = false;
-};
 
 /// The points of one call. Padded clouds have x [B,N,dim], positions [B,N,axes] and a mask [B,N],
 /// true for a token, or none. Packed clouds have x [R,dim], positions [R,axes] and a batch [R],
@@ -38,10 +17,21 @@ struct Points {
 
 /// A layer between points without its output projection, as a function of its weights: packed
 /// rows [R,dim] -> [R, heads * dim_head].
+/// Dropout draws from `generator`, or from LibTorch's default generator if it is undefined.
 TRANSLUTION_API at::Tensor attend_points(const at::Tensor& x, const WeightOf& weight,
                                          const PointPairs& pairs, int64_t heads, int64_t dim_head,
                                          Mixing mixing, double dropout = 0,
-                                         Precision precision = Precision::float32);
+                                         Precision precision = Precision::float32,
+                                         const at::Generator& generator = {});
+
+/// The spacing of a lattice as `like`: that of the options, or the learned one.
+TRANSLUTION_API at::Tensor lattice_spacing(const PointOptions& points,
+                                           const at::Tensor& log_spacing,
+                                           const at::TensorOptions& like);
+/// The start of a parameter "log_spacing": the spacing of the options.
+TRANSLUTION_API at::Tensor start_spacing(const PointOptions& points);
+/// Which pairs the options give.
+TRANSLUTION_API PointRule point_rule(const PointOptions& points, bool cls);
 
 /// Multi-head attention between points whose positions are numbers, with output projection. The
 /// matrices of a table stand at the points of a lattice and are read multilinearly between them; on
@@ -58,6 +48,12 @@ class TRANSLUTION_API PointAttentionImpl : public torch::nn::Module {
   /// The shape of x. Padding gives zeros; a point without keys gives out->bias.
   torch::Tensor forward(const torch::Tensor& x, const Points& points);
 
+  /// Packed rows [R,dim] -> [R,dim], with pairs that are known already.
+  torch::Tensor attend(const torch::Tensor& x, const PointPairs& pairs,
+                       const at::Generator& generator = {});
+  /// The attention weights [E,heads] of the pairs; ones with Method::convolution.
+  torch::Tensor attention_map(const torch::Tensor& x, const PointPairs& pairs) const;
+
   /// The pairs of packed points: cloud c has rows first[c] … first[c + 1] - 1.
   PointPairs pairs(const torch::Tensor& positions, const torch::Tensor& first,
                    const torch::Tensor& query = {}, const torch::Tensor& key = {}) const;
@@ -69,7 +65,9 @@ class TRANSLUTION_API PointAttentionImpl : public torch::nn::Module {
   torch::nn::Linear out{nullptr};
 
  private:
-  torch::Tensor log_spacing_, given_spacing_;
+  WeightOf weights() const;
+
+  torch::Tensor log_spacing_;
 };
 TORCH_MODULE(PointAttention);
 

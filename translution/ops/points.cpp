@@ -86,17 +86,37 @@ std::pair<at::Tensor, at::Tensor> sort_given(const at::Tensor& query, const at::
   return {query.index_select(0, order), key.index_select(0, order)};
 }
 
+// The offset of each pair [E,axes], in double, or its distance [E,1].
+at::Tensor offsets_of(const at::Tensor& positions, const PairList& list, bool distances) {
+  const auto at = positions.to(at::kDouble);
+  const auto offsets = at.index_select(0, list.query) - at.index_select(0, list.key);
+  return distances ? offsets.norm(2, {1}, /*keepdim=*/true) : offsets;
+}
+
 // The pairs whose offset lies on the lattice, and those of class tokens.
-void drop_far(const at::Tensor& positions, const at::Tensor& spacing, int64_t radius,
+void drop_far(const at::Tensor& positions, const at::Tensor& spacing, const PointRule& rule,
               const at::Tensor& special, PairList& list) {
-  const auto at = positions.detach().to(at::kDouble);
-  const auto u = (at.index_select(0, list.query) - at.index_select(0, list.key)) /
+  const auto u = offsets_of(positions.detach(), list, rule.distances) /
                  spacing.detach().to(at::kDouble);
-  auto near = u.abs().le(static_cast<double>(radius)).all(1);
+  auto near = u.abs().le(static_cast<double>(rule.radius)).all(1);
   if (special.defined())
     near = near.logical_or(special.index_select(0, list.query))
                .logical_or(special.index_select(0, list.key));
   list.query = list.query.index({near}), list.key = list.key.index({near});
+}
+
+// Taps of pairs by their distance: those of points on a line, two for each pair, the first of
+// which is as far from the second, at 0, as the pair is apart.
+std::pair<at::Tensor, at::Tensor> distance_taps(const at::Tensor& positions,
+                                                const at::Tensor& spacing, const PairList& list,
+                                                int64_t radius, const at::Tensor& special) {
+  const auto apart = offsets_of(positions, list, /*distances=*/true);
+  const auto line = at::cat({apart, at::zeros_like(apart)});
+  const int64_t pairs = list.query.size(0);
+  const auto query = at::arange(pairs, list.query.options());
+  const auto ends = special.defined() ? special.index_select(0, at::cat({list.query, list.key}))
+                                      : at::Tensor();
+  return point_taps(line, spacing, query, query + pairs, radius, ends);
 }
 
 // The first token of each cloud that has one.
@@ -125,8 +145,9 @@ at::Tensor unpack_op(const at::Tensor& rows, const OptionalTensor& mask, c10::Sy
 std::vector<at::Tensor> list_op(const at::Tensor& positions, const at::Tensor& spacing,
                                 const at::Tensor& first, int64_t radius, int64_t neighbours,
                                 double cutoff, bool window, bool cls, const OptionalTensor& query,
-                                const OptionalTensor& key) {
-  const auto p = list_points(positions, spacing, first, {radius, neighbours, cutoff, window, cls},
+                                const OptionalTensor& key, bool distances) {
+  const auto p = list_points(positions, spacing, first,
+                             {radius, neighbours, cutoff, window, cls, distances},
                              value_or_undefined(query), value_or_undefined(key));
   return {p.list.query,   p.list.key,     p.list.slots, p.list.phi,   p.query.places,
           p.query.tokens, p.query.first,  p.key.places, p.key.tokens, p.key.first,
@@ -175,10 +196,11 @@ PointPairs list_points(const at::Tensor& positions, const at::Tensor& spacing,
   std::tie(list.query, list.key) =
       query.defined() ? sort_given(query, key, first)
                       : point_pairs(at.detach(), first, rule.neighbours, rule.cutoff, special);
-  if (rule.window) drop_far(at, spacing, rule.radius, special, list);
+  if (rule.window) drop_far(at, spacing, rule, special, list);
   std::tie(list.slots, list.phi) =
-      point_taps(at, spacing, list.query, list.key, rule.radius, special);
-  const int64_t lattice = lattice_slots(positions.size(1), rule.radius);
+      rule.distances ? distance_taps(at, spacing, list, rule.radius, special)
+                     : point_taps(at, spacing, list.query, list.key, rule.radius, special);
+  const int64_t lattice = lattice_slots(rule.distances ? 1 : positions.size(1), rule.radius);
   const int64_t slots = lattice + (rule.cls ? 3 : 0), tokens = positions.size(0);
   // Gradients of positions read the rows of all taps.
   const auto used = list.phi.requires_grad() ? at::Tensor() : list.phi;
@@ -198,7 +220,8 @@ TORCH_LIBRARY_FRAGMENT(translution, m) {
         unpack_op);
   m.def(
       "list_points(Tensor positions, Tensor spacing, Tensor first, int radius, int neighbours, "
-      "float cutoff, bool window, bool cls, Tensor? query=None, Tensor? key=None) -> Tensor[]",
+      "float cutoff, bool window, bool cls, Tensor? query=None, Tensor? key=None, "
+      "bool distances=False) -> Tensor[]",
       list_op);
 }
 

@@ -36,6 +36,7 @@ struct PointRule {
   double cutoff = 0;       ///< the farthest point that a point attends to; 0: any
   bool window = false;     ///< drops pairs beyond the lattice; otherwise moved to its border
   bool cls = false;        ///< the first token of each cloud has no position and is paired with all
+  bool distances = false;  ///< offsets are distances, on a lattice with one axis
 };
 
 /// The pairs of a call, and the rows that encodings with matrices on the lattice have.

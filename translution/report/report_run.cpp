@@ -140,8 +140,8 @@ std::string attention_part(const std::vector<ReportAttention>& maps, const std::
         {"part", maps[i].caption, svg_attention(maps[i].picture, fmt::format("{}-{}", id, i)), ""});
   if (figures.empty()) return "";
   return html_figure({"card wide", title_on("Attention maps", set), figures,
-                      "Left: the image, with a frame around the query patch. Each map is scaled to "
-                      "its own largest weight."});
+                      "Left: the image or the points, with a frame around the query. Each map is "
+                      "scaled to its own largest weight."});
 }
 
 // ------------------------------------------------------------------------------------ norms

@@ -7,32 +7,54 @@
 #include "translution/core/export.h"
 #include "translution/data/dataset.h"
 #include "translution/models/network.h"
+#include "translution/train/options.h"
 
 namespace translution {
 
+/// The positions and mask of a batch of points; undefined for images and text.
+inline Points points_of(const Batch& batch) { return {batch.positions, batch.mask}; }
+
+struct LossOptions {
+  double label_smoothing = 0;
+  NumberLoss number = NumberLoss::squared;
+};
+
 /// The loss of a batch: cross-entropy, for targets that are classes, shares of classes or the next
-/// tokens. The target may be on another device.
-TRANSLUTION_API torch::Tensor loss_of(const torch::Tensor& logits, const torch::Tensor& target,
-                                      double label_smoothing = 0);
+/// tokens; that of numbers for output [B]. The target may be on another device.
+TRANSLUTION_API torch::Tensor loss_of(const torch::Tensor& output, const torch::Tensor& target,
+                                      const LossOptions& options = {});
+
+/// How a data set states numbers: number = mean + scale * target.
+struct TargetUnit {
+  double mean = 0, scale = 1;
+};
 
 /// Results of a network on a data set.
 struct TRANSLUTION_API Evaluation {
-  int64_t count = 0;          ///< images, or tokens
-  double loss = 0;            ///< mean
-  bool of_images = false;     ///< else of text
-  double top1 = 0, top5 = 0;  ///< images: shares
-  torch::Tensor predictions;  ///< images: the likeliest class of each sample [n]
+  int64_t count = 0;          ///< samples, or tokens of text
+  double loss = 0;            ///< mean; of numbers the squared error, in standard deviations
+  bool of_classes = false;    ///< the model predicts a class
+  double top1 = 0, top5 = 0;  ///< classes: shares
+  torch::Tensor predictions;  ///< classes: the likeliest class of each sample [n]
+  bool of_numbers = false;    ///< the model predicts a number
+  double mae = 0;             ///< numbers: mean absolute error, in the unit of the data
 
   double perplexity() const;
 };
 
-/// Figures of the batches `first`, `first + every`, … of a data set: float64 [batches,5] with the
-/// sums of count, images, loss, top1 and top5 of each, and zeros for all other batches. Appends the
-/// predictions of images to `predictions` unless it is null. `done` as for evaluate.
+/// The batches `first`, `first + every`, … of a data set, loaded by `workers` threads.
+struct EvaluationPart {
+  int64_t batch = 1, workers = 0;
+  TargetUnit unit = {};
+  int64_t first = 0, every = 1;
+};
+
+/// Figures of a part of the batches: float64, a row per batch of the data set, with sums over its
+/// samples, and zeros for batches outside the part. Appends predicted classes to `predictions`
+/// unless it is null. `done` as for evaluate.
 TRANSLUTION_API torch::Tensor evaluate_batches(Network& network,
                                                const std::shared_ptr<const Dataset>& dataset,
-                                               int64_t batch, int64_t workers, int64_t first,
-                                               int64_t every,
+                                               const EvaluationPart& part,
                                                std::vector<torch::Tensor>* predictions = nullptr,
                                                const std::function<void(int64_t)>& done = {});
 /// Figures without any batch: zeros.
@@ -41,8 +63,10 @@ TRANSLUTION_API torch::Tensor no_figures(const Dataset& dataset, int64_t batch);
 TRANSLUTION_API Evaluation evaluation_of(const torch::Tensor& figures);
 
 /// Evaluates every sample once, in order. Calls `done` after each batch with its number of samples.
+/// `unit` is that of the numbers in the data set.
 TRANSLUTION_API Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset,
                                     int64_t batch, int64_t workers,
-                                    const std::function<void(int64_t)>& done = {});
+                                    const std::function<void(int64_t)>& done = {},
+                                    TargetUnit unit = {});
 
 }  // namespace translution

@@ -40,7 +40,11 @@ SettingGroup<TrainOptions> optimizer_group() {
            F("beta2", &O::beta2, real(0, 1), "AdamW's beta2"),
            F("clip", &O::clip, real(0, 1e9), "maximum norm of the gradients; 0: no clipping"),
            F("label-smoothing", &O::label_smoothing, real(0, 0.99),
-             "share of the target spread over all classes")}};
+             "share of the target spread over all classes"),
+           F("number-loss", &O::number_loss, one_of(kNumberLosses),
+             "loss of models that predict a number")
+               .left_out_by_default()
+               .before_it("squared")}};
 }
 
 // The default precision is left out: trainings from before this option keep their names.

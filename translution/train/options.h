@@ -15,6 +15,14 @@ inline constexpr Named<Schedule> kSchedules[] = {
     {Schedule::constant, "constant", "stays at lr after warm-up"},
 };
 
+/// The loss of a number that a model predicts, in standard deviations of the training data.
+enum class NumberLoss { squared, absolute };
+
+inline constexpr Named<NumberLoss> kNumberLosses[] = {
+    {NumberLoss::squared, "squared", "mean squared error"},
+    {NumberLoss::absolute, "absolute", "mean absolute error"},
+};
+
 /// Options of training. A step is one update of the weights.
 struct TRANSLUTION_API TrainOptions {
   int64_t epochs = 1;      ///< passes over the training data, if steps is 0
@@ -32,6 +40,7 @@ struct TRANSLUTION_API TrainOptions {
   double beta2 = 0.999;
   double clip = 1;  ///< maximum global norm of the gradients; 0: no clipping
   double label_smoothing = 0;
+  NumberLoss number_loss = NumberLoss::squared;  ///< of models that predict a number
   Precision precision = Precision::float32;  ///< of matrix products; weights are always float32
 
   uint64_t seed = 0;

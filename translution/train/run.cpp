@@ -96,6 +96,7 @@ void plan_head(RunStart& start, const DataSource& data) {
   const auto now = static_cast<int64_t>(data.classes.size());
   const auto difference = before.empty() ? "" : class_difference(before, data.classes);
   start.takes_head = classes == now && difference.empty();
+  if (start.takes_head && start.model.options.predicts_number()) return;
   if (classes != now)
     start.head = join("the data has ", now, now == 1 ? " class" : " classes", ", ",
                       start.model.path, " has ", classes);

@@ -28,7 +28,7 @@ struct TrainEvents {
 
 /// Options of a training run.
 struct RunOptions {
-  /// Image size, channels, classes and vocabulary are taken from the data, except those in
+  /// Image size, channels, classes, vocabulary and what points have are taken from the data, except those in
   /// `fixed_sizes`; the precision is that of `train`.
   ModelOptions model;
   DataOptions data;
@@ -39,7 +39,8 @@ struct RunOptions {
   /// Not read if a checkpoint is resumed. `model` may differ as plan_warm_start allows.
   std::string from = {};
 
-  /// Model sizes that the data must match: "image-size", "channels", "classes", "vocabulary".
+  /// Model sizes that the data must match: "image-size", "channels", "classes", "vocabulary",
+  /// "axes"; and "points", which are counted for costs.
   std::vector<std::string> fixed_sizes = {};
   std::string comment = {};  ///< first line of config.toml
   TrainEvents events = {};

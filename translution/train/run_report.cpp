@@ -32,6 +32,7 @@ constexpr int64_t kSamples = 24, kBatch = 256, kMostEvaluated = 2000;
 const char* title_of(const std::string& metric) {
   if (metric == "loss" || metric == "perplexity") return metric == "loss" ? "loss" : "perplexity";
   if (metric == "top1") return "top-1 %";
+  if (metric == "mae") return "mean absolute error";
   if (metric == "lr") return "learning rate";
   return nullptr;
 }
@@ -62,6 +63,8 @@ void add_summary(const std::vector<Metrics>& log, ReportRun& run) {
     for (const auto& [name, value] : entry->values) {
       if (name == "top1")
         run.summary.emplace_back("top-1 on " + split, fmt::format("{:.2f} %", 100 * value));
+      else if (name == "mae")
+        run.summary.emplace_back("error on " + split, fmt::format("{:.4g}", value));
       else if (name == "perplexity")
         run.summary.emplace_back("perplexity on " + split, fmt::format("{:.3f}", value));
       else if (name == "loss")
@@ -132,6 +135,45 @@ void add_attention(Trained& trained, const Batch& batch, ReportEvaluation& evalu
       {cls ? "Attention of the class token" : "Attention of the middle patch", std::move(picture)});
 }
 
+// To the right and down: (row, column) of two axes, x and y of three.
+AttentionPicture::Point drawn_at(const torch::Tensor& position) {
+  const auto at = [&](int64_t axis) { return position[axis].item<double>(); };
+  if (position.size(0) == 1) return {at(0), 0};
+  return position.size(0) == 2 ? AttentionPicture::Point{at(1), at(0)}
+                               : AttentionPicture::Point{at(0), -at(1)};
+}
+
+// The attention of the class token, or else of the point nearest the centre, in the first cloud.
+void add_cloud_attention(Trained& trained, const Batch& batch, ReportEvaluation& evaluation) {
+  const auto& model = trained.network->options();
+  const auto device = trained.network->device();
+  const auto mask = batch.mask.defined() ? batch.mask[0]
+                                         : torch::ones({batch.input.size(1)}, torch::kBool);
+  const auto features = batch.input[0].index({mask}).unsqueeze(0).to(device);
+  const auto at = batch.positions[0].index({mask});
+  const auto found =
+      trained.network->cloud()->attention_maps(features, {at.unsqueeze(0).to(device)});
+  const int64_t cls = model.has_cls() ? 1 : 0, points = at.size(0);
+  const int64_t middle = (at - at.mean(0)).square().sum(1).argmin().item<int64_t>();
+  AttentionPicture picture{{}, 0, 0, cls ? -1 : middle, {}};
+  for (int64_t i = 0; i < points; ++i)
+    picture.points.push_back(drawn_at(at[i]));
+  const auto of_query = found.query.eq(cls ? 0 : middle).logical_and(found.key.ge(cls));
+  const auto keys = found.key.masked_select(of_query) - cls;
+  for (size_t layer = 0; layer < found.weights.size(); ++layer)
+    for (int64_t head = 0; head < found.weights[layer].size(1); ++head) {
+      const auto weights = found.weights[layer].select(1, head).masked_select(of_query);
+      const auto row = torch::zeros({points}, torch::kDouble)
+                           .index_copy(0, keys.cpu(), weights.to(torch::kCPU, torch::kDouble));
+      picture.heads.push_back({static_cast<int64_t>(layer) + 1,
+                               head + 1,
+                               {row.data_ptr<double>(), row.data_ptr<double>() + points}});
+    }
+  evaluation.attention.push_back(
+      {cls ? "Attention of the class token" : "Attention of the point in the middle",
+       std::move(picture)});
+}
+
 // Loads every sample once.
 ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
   const auto limited = take_samples(set.dataset, kMostEvaluated, kSeed);
@@ -139,11 +181,20 @@ ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
   const size_t classes = trained.classes.size();
   ReportEvaluation evaluation{set.name, {}, {}, {}};
   ReportConfusion confusion{trained.classes, std::vector<int64_t>(classes * classes)};
+  const bool points = trained.network->options().family == Family::cloud;
   Loader loader(limited, {evaluation_order(kBatch), 1});
   while (const auto loaded = loader.next()) {
-    const auto shares = trained.network->forward(loaded->batch.input).softmax(1).to(torch::kCPU);
-    if (evaluation.attention.empty()) add_attention(trained, loaded->batch, evaluation);
-    add_samples(trained, *loaded, shares, stride, evaluation);
+    if (points) {
+      if (evaluation.attention.empty()) add_cloud_attention(trained, loaded->batch, evaluation);
+      if (trained.network->options().predicts_number()) return evaluation;
+    }
+    const auto output =
+        trained.network->forward(loaded->batch.input, {}, points_of(loaded->batch));
+    const auto shares = output.softmax(1).to(torch::kCPU);
+    if (!points) {
+      if (evaluation.attention.empty()) add_attention(trained, loaded->batch, evaluation);
+      add_samples(trained, *loaded, shares, stride, evaluation);
+    }
     count_confusions(shares.argmax(1), loaded->batch.target, confusion);
   }
   evaluation.confusion = std::move(confusion);
@@ -182,7 +233,7 @@ void add_pictures(const std::string& directory, const RunReportOptions& options,
     run.config.emplace_back("precision",
                             name_of(kPrecisions, trained.network->options().precision));
   run.norms = matrix_norms(*trained.network);
-  if (trained.network->options().family != Family::vit) return;
+  if (trained.network->options().family == Family::gpt) return;
   require_memory_to_evaluate(trained.network->options(), kBatch,
                              "use --curves-only, which does not load the model");
   for (const auto& set : source.evaluation) run.evaluations.push_back(describe_set(trained, set));
@@ -195,16 +246,20 @@ std::vector<ReportNorms> matrix_norms(Network& network) {
   const Position& position = model.position;
   std::vector<ReportNorms> norms;
   if (!position.uses_offsets() || position.encoding != Encoding::relative ||
-      position.sharing != Sharing::none || model.grid().size() > 2)
+      (position.sharing != Sharing::none && model.family != Family::cloud))
     return norms;
-  const OffsetTable offsets(position.offsets(model.grid(), model.has_cls(), model.is_causal()));
+  const auto layer_options = model.table_options(0);
+  const auto grid = layer_options.grid();
+  if (grid.size() > 2) return norms;
+  const OffsetTable offsets(
+      layer_options.position().offsets(grid, model.has_cls(), model.is_causal()));
   for (const auto& item : network.module().named_parameters()) {
     if (item.value().dim() != 3 || item.value().size(0) != offsets.num_slots()) continue;
     const auto layer = item.key().find("blocks.") + 7, dot = item.key().find('.', layer);
     const auto name =
         fmt::format("layer {} {}", std::stoll(item.key().substr(layer, dot - layer)) + 1,
                     item.key().substr(item.key().rfind('.') + 1));
-    norms.push_back(norms_of(name, item.value(), offsets, model.grid()));
+    norms.push_back(norms_of(name, item.value(), offsets, grid));
   }
   return norms;
 }

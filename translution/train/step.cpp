@@ -18,7 +18,14 @@ AdamWOptions adamw_options(const TrainOptions& o) {
 }
 
 StepOptions step_options(const TrainOptions& options) {
-  return {options.accumulate, options.label_smoothing, options.clip};
+  return {options.accumulate, options.label_smoothing, options.clip, options.number_loss};
+}
+
+Batch samples_of(const Batch& batch, int64_t begin, int64_t count) {
+  const auto part = [&](const torch::Tensor& x) {
+    return x.defined() ? x.narrow(0, begin, count) : x;
+  };
+  return {part(batch.input), part(batch.target), part(batch.positions), part(batch.mask)};
 }
 
 double add_gradients(Network& network, const Batch& batch, int64_t of, const StepOptions& options,
@@ -29,9 +36,10 @@ double add_gradients(Network& network, const Batch& batch, int64_t of, const Ste
     const int64_t begin = samples * part / options.parts;
     const int64_t count = samples * (part + 1) / options.parts - begin;
     if (count > 0) {
-      const auto logits = network.forward(batch.input.narrow(0, begin, count), dropout);
+      const auto piece = samples_of(batch, begin, count);
+      const auto output = network.forward(piece.input, dropout, points_of(piece));
       const auto loss =
-          loss_of(logits, batch.target.narrow(0, begin, count), options.label_smoothing) *
+          loss_of(output, piece.target, {options.label_smoothing, options.number_loss}) *
           (static_cast<double>(count) / static_cast<double>(of));
       sum += loss.item<double>();
       if (!std::isfinite(sum)) return sum;
@@ -59,6 +67,17 @@ Batch random_batch(const ModelOptions& model, int64_t samples, const at::Generat
   if (model.family == Family::gpt)
     return {random_integers(model.vocabulary, {samples, model.length}),
             random_integers(model.vocabulary, {samples, model.length})};
+  if (model.family == Family::cloud) {
+    const auto numbers = [&](at::IntArrayRef shape) {
+      return at::randn(shape, optional(random), torch::kFloat);
+    };
+    const double reach = model.spacing.value_or(1) * static_cast<double>(model.position.radius);
+    auto features = numbers({samples, model.points, model.channels});
+    auto positions = reach * numbers({samples, model.points, model.axes});
+    auto target = model.predicts_number() ? numbers({samples})
+                                          : random_integers(model.classes, {samples});
+    return {features, target, positions};
+  }
   return {at::randn({samples, model.channels, model.image_size[0], model.image_size[1]},
                     optional(random), torch::kFloat),
           random_integers(model.classes, {samples})};

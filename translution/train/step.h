@@ -14,6 +14,7 @@ struct StepOptions {
   int64_t parts = 1;           ///< that the batch is split into, to save memory
   double label_smoothing = 0;  ///< share of the target spread over all classes
   double clip = 0;             ///< maximum norm of the gradients; 0: no clipping
+  NumberLoss number_loss = NumberLoss::squared;
 };
 
 struct StepOutcome {
@@ -24,6 +25,9 @@ struct StepOutcome {
 /// The options of the optimizer and of a step.
 TRANSLUTION_API AdamWOptions adamw_options(const TrainOptions& options);
 TRANSLUTION_API StepOptions step_options(const TrainOptions& options);
+
+/// The samples begin … begin + count - 1 of a batch.
+TRANSLUTION_API Batch samples_of(const Batch& batch, int64_t begin, int64_t count);
 
 /// Adds the gradients of some samples of a batch of `of` samples: forward and backward in
 /// `options.parts` parts. Returns their share of the batch's mean loss; returns early if that is not

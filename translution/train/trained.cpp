@@ -42,9 +42,9 @@ void check_data_of(const Trained& trained, const DataSource& source, const std::
   require(!is_text || source.vocabulary == trained.vocabulary, data, ": expected a vocabulary of ",
           trained.vocabulary, " as in ", trained.path, ", got ", source.vocabulary,
           "; choose other data with --data");
-  const bool is_images = model.family == Family::vit && source.vocabulary == 0;
+  const bool has_classes = model.family != Family::gpt && source.vocabulary == 0;
   const auto difference = class_difference(trained.classes, source.classes);
-  require(!is_images || !trained.names_classes || difference.empty(), data,
+  require(!has_classes || !trained.names_classes || difference.empty(), data,
           ": the classes are not those of ", trained.path, ": ", difference,
           "; use the same class folders, or choose other data with --data");
   require_data_fits(model, source, data);
@@ -55,7 +55,7 @@ Trained load_converted(const std::string& path, Precision precision) {
   const auto model = load_described(path, kDescribeAdvice, precision);
   const auto texts = model_texts(model.options);
   Trained trained{path, 0, {texts.begin(), texts.end()}, {}, nullptr};
-  for (int64_t c = 0; model.options.family == Family::vit && c < model.options.classes; ++c)
+  for (int64_t c = 0; model.options.family != Family::gpt && c < model.options.classes; ++c)
     trained.classes.push_back(std::to_string(c));
   trained.names_classes = false;
   trained.network = make_network(model.options, model.tensors, path);

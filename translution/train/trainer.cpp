@@ -386,8 +386,9 @@ std::vector<Evaluation> Trainer::evaluations() {
     bool interrupted = false;
     auto figures = no_figures(*set.dataset, options_.batch);
     try {
-      figures = evaluate_batches(network_, set.dataset, options_.batch, options_.workers,
-                                 world_->rank(), world_->size());
+      figures = evaluate_batches(network_, set.dataset,
+                                 {options_.batch, options_.workers, target_unit(data_),
+                                  world_->rank(), world_->size()});
     } catch (const Interrupted&) {
       interrupted = true;
     }
@@ -404,15 +405,17 @@ bool Trainer::evaluate_all() {
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& result = results[i];
     Metrics metrics{state_.step, epochs_done(), data_.evaluation[i].name, {{"loss", result.loss}}};
-    if (result.of_images)
+    if (result.of_classes)
       metrics.values.insert(metrics.values.end(), {{"top1", result.top1}, {"top5", result.top5}});
+    else if (result.of_numbers)
+      metrics.values.emplace_back("mae", result.mae);
     else
       metrics.values.emplace_back("perplexity", result.perplexity());
     log_metrics(metrics);
   }
   if (results.empty()) return false;
   const auto& first = results.front();
-  const double score = first.of_images ? first.top1 : -first.loss;
+  const double score = first.of_classes ? first.top1 : -first.loss;
   const bool best = !state_.evaluated || score > state_.best;
   if (best) state_.best = score;
   state_.evaluated = true;

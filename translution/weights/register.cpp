@@ -72,7 +72,7 @@ Texts texts_of_model(const ModelOptions& model) {
 
 // The settings that a file stores with a model's weights.
 Texts model_settings_op(const std::string& family, const std::string& options) {
-  auto model = model_from_json(family == "gpt" ? Family::gpt : Family::vit, options);
+  auto model = model_from_json(parse_name("family", kFamilies, family), options);
   if (model.init == Init::none) model.init = Init::scaled;  // the weights came from a file
   return texts_of_model(model);
 }

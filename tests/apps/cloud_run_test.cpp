@@ -1,0 +1,111 @@
+// Models of points through the program.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "tests/apps/program.h"
+#include "tests/apps/small_run.h"
+#include "translution/io/file.h"
+#include "translution/io/safetensors.h"
+
+namespace translution {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CloudRun : public SmallRun {
+ protected:
+  // Uses all random numbers: placement, sample order, dropout. `more` replaces what it names.
+  std::string train_points(const std::string& name, const std::string& more) const {
+    const std::pair<std::string, std::string> usual[] = {
+        {"--train-limit", "48"}, {"--eval-limit", "16"},    {"--canvas", "42"},
+        {"--model", "cloud-tiny"}, {"--train-on", "dynamic"}, {"--placement", "fresh"},
+        {"--batch", "16"},       {"--neighbours", "8"},     {"--dropout", "0.1"},
+        {"--steps", "6"},        {"--save-every", "2"},     {"--log-every", "2"},
+        {"--threads", "1"}};
+    std::string arguments = "train --data digits-points --out " + path(name) + " " + more;
+    for (const auto& [option, value] : usual)
+      if (more.find(option + " ") == std::string::npos) arguments += " " + option + " " + value;
+    return arguments;
+  }
+  std::string trained_points(const std::string& name, const std::string& more = "") const {
+    const auto outcome = run(train_points(name, more));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return path(name);
+  }
+};
+
+TEST_F(CloudRun, HasTheSameBitsAfterResumeAndOnMoreThreads) {
+  const auto whole = trained_points("whole");
+  EXPECT_EQ(run(train_points("part", "--steps 2 --schedule constant")).code, 0);
+  const auto same = "--schedule constant";
+  const auto constant = trained_points("constant", same);
+  const auto outcome = run(train_points("part", "--schedule constant --resume auto"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(weights_of(path("part")), weights_of(constant));
+  EXPECT_EQ(log_of(path("part")).size(), log_of(constant).size());
+  EXPECT_EQ(weights_of(trained_points("threads", "--threads 2 --workers 2")), weights_of(whole));
+  EXPECT_NE(weights_of(constant), weights_of(whole));
+}
+
+TEST_F(CloudRun, IsEvaluatedAsInTheLogAndDrawn) {
+  const auto directory = trained_points("run", "--method alpha_translution --eval-on static");
+  const auto result = json_of("eval --json --batch 16 " + directory)["results"]["static"];
+  const auto last = log_of(directory).back();
+  EXPECT_EQ(last.split, "static");
+  for (const auto& [name, value] : last.values) EXPECT_EQ(result[name].get<double>(), value) << name;
+  const auto bf16 = json_of("eval --json --precision bf16 " + directory)["results"]["static"];
+  EXPECT_NEAR(bf16["loss"].get<double>(), result["loss"].get<double>(), 0.05);
+  EXPECT_EQ(run("report " + directory + " --out " + path("report.html")).code, 0);
+  const auto page = read_file(path("report.html"));
+  EXPECT_THAT(page, HasSubstr("Attention of the class token"));
+  EXPECT_THAT(page, HasSubstr("layer 2, head 2, point 1: "));
+}
+
+TEST_F(CloudRun, HasTheParametersThatInfoCounts) {
+  for (const char* method : {"translution", "alpha_translution", "convolution", "self_attention"}) {
+    const std::string options = std::string("--learn-spacing on --radius 1 --method ") + method;
+    const auto directory = trained_points(method, "--steps 1 " + options);
+    int64_t count = 0;
+    const auto file = load_safetensors(directory + "/checkpoints/last/model.safetensors");
+    for (const auto& [name, tensor] : file.tensors) count += tensor.numel();
+    const auto info = json_of("info --model cloud-tiny --axes 2 --channels 1 --classes 10 --json " +
+                              options)[0];
+    EXPECT_EQ(info["parameters"].get<int64_t>(), count) << method;
+    EXPECT_GT(info["forward_flops"].get<double>(), 0);
+  }
+}
+
+TEST_F(CloudRun, StartsFromAnotherLatticeAndMethod) {
+  const auto from = trained_points("from", "--steps 1 --radius 1");
+  const auto wider = run(train_points("wider", "--steps 1 --radius 2 --from " + from));
+  EXPECT_EQ(wider.code, 0) << wider.err;
+  EXPECT_THAT(wider.out, HasSubstr("radius 2 instead of 1"));
+  const auto bias = run(train_points("bias", "--steps 1 --method relative_bias --from " + from));
+  EXPECT_EQ(bias.code, 0) << bias.err;
+}
+
+TEST_F(CloudRun, RefusesWhatDoesNotFit) {
+  const auto refusal = [&](const std::string& more) {
+    const auto outcome = run(train_points("x", more));
+    EXPECT_EQ(outcome.code, 2) << outcome.out << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal("--spacing 0"), HasSubstr("model: expected a positive spacing"));
+  EXPECT_THAT(refusal("--axes 3"), HasSubstr("digits-points does not fit cloud-tiny: expected "
+                                             "points with 3 axes and 1 feature in 10 classes, got "
+                                             "points with 2 axes and 1 feature in 10 classes"));
+  EXPECT_THAT(refusal("--model vit-a/12"),
+              HasSubstr("neighbours does not apply to vit-a/12; it belongs to Points (cloud)"));
+  EXPECT_THAT(refusal("--patch-size 2"), HasSubstr("patch-size"));
+  EXPECT_THAT(run("train --data digits-points --model vit-a/12 --out " + path("x")).err,
+              HasSubstr("vit-a/12: expected images, got points (digits-points); use a cloud model"));
+  EXPECT_THAT(run("train --data digits:20 --model cloud-a --out " + path("x")).err,
+              HasSubstr("cloud-a: expected points, got images (digits:20); use a vit model"));
+  EXPECT_FALSE(std::filesystem::exists(path("x")));
+}
+
+}  // namespace
+}  // namespace translution
