@@ -30,6 +30,7 @@ constexpr const char* kInfoExamples =
     "  translution info --model vit-a/12 --method translution --image-size 84 --channels 1 \\\n"
     "                   --classes 10\n"
     "  translution info --model gpt-a-160 --method alpha_translution --relative-dim 16 --batch 8\n"
+    "  translution info --model vit-c/16 --method translution --batch 256 --offload\n"
     "  translution info --paper-table imagenet";
 
 struct InfoFlags {
@@ -39,15 +40,33 @@ struct InfoFlags {
                        "table of the paper, instead of a model; see `translution list`", "Model");
     command.require_one_of({model.model(), table});
     batch = command.option("--batch", "N", fmt::format("samples per batch ({})", kBatch));
+    offload = command.flag("--offload", of_offload,
+                           "also print memory and files of a training with --offload");
+    accumulate = command.option("--accumulate", "N",
+                                "parts of the batch in a training with --offload (1)");
     command.flag("--json", json, "print JSON");
   }
 
   ModelFlags model;
   PrecisionFlag precision;
   Option table;
-  Option batch;
+  Option batch, offload, accumulate;
+  bool of_offload = false;
   bool json = false;
 };
+
+// A training step: its samples, and the parts that they are split into with --offload.
+struct Step {
+  int64_t batch = kBatch;
+  std::optional<int64_t> parts = {};  // empty without --offload
+};
+
+double offload_bytes(const ModelOptions& model, const Step& step) {
+  return translution::offload_bytes(model, step.batch,
+                                    (step.batch + *step.parts - 1) / *step.parts);
+}
+
+double file_bytes(const ModelOptions& model) { return 3 * model_cost(model).weight_bytes; }
 
 int64_t count(const std::vector<ParameterSpec>& specs, bool per_slot) {
   int64_t total = 0;
@@ -105,8 +124,8 @@ Json integer(double value) {
   return value < 9e18 ? Json(static_cast<int64_t>(value)) : Json(value);
 }
 
-Json model_json(const ModelOptions& model, int64_t batch) {
-  const auto cost = model_cost(model, batch);
+Json model_json(const ModelOptions& model, const Step& step) {
+  const auto cost = model_cost(model, step.batch);
   const auto specs = model_parameters(model);
   Json json = row_json({model, std::nullopt, std::nullopt, {}, false});
   json["table_parameters"] = count(specs, /*per_slot=*/true);
@@ -120,7 +139,12 @@ Json model_json(const ModelOptions& model, int64_t batch) {
   json["evaluation_bytes"] = integer(cost.evaluation_bytes);
   json["training_bytes"] = integer(cost.training_bytes);
   json["accumulator_bytes"] = integer(cost.accumulator_bytes);
-  json["batch"] = batch;
+  if (step.parts) {
+    json["offload_bytes"] = integer(offload_bytes(model, step));
+    json["offload_file_bytes"] = integer(file_bytes(model));
+    json["accumulate"] = *step.parts;
+  }
+  json["batch"] = step.batch;
   json["tokens"] = model.tokens();
   json["slots_per_layer"] = slots_per_layer(model);
   return json;
@@ -139,7 +163,8 @@ std::string slot_remark(const std::vector<int64_t>& slots) {
   return fmt::format("in {} of {} layers", slots.size() - plain, slots.size());
 }
 
-std::string model_text(const ModelOptions& model, int64_t batch) {
+std::string model_text(const ModelOptions& model, const Step& step) {
+  const int64_t batch = step.batch;
   const auto cost = model_cost(model, batch);
   const auto specs = model_parameters(model);
   const auto slots = slots_per_layer(model);
@@ -166,6 +191,13 @@ std::string model_text(const ModelOptions& model, int64_t batch) {
                at_batch(cost.kept_bytes) + ", 2 per number"});
   }
   table.add({"  training", grouped(cost.training_bytes), at_batch(cost.training_bytes)});
+  if (step.parts) {
+    const double offload = offload_bytes(model, step), files = file_bytes(model);
+    const auto parts = *step.parts > 1 ? fmt::format(" in {} parts", *step.parts) : "";
+    table.add({"  training with --offload", grouped(offload), at_batch(offload) + parts});
+    table.add(
+        {"  files of --offload", grouped(files), in_bytes(files) + ", as is each checkpoint"});
+  }
   return fmt::format("{} with {}{}\n\n{}", model.name(), name_of(kMethods, model.position.method),
                      model.precision == Precision::bf16 ? " in bf16" : "", table.str());
 }
@@ -243,7 +275,8 @@ std::string paper_text(const PaperTable& paper) {
 
 void show_paper_table(const InfoFlags& flags) {
   auto others = flags.model.given();
-  if (flags.batch.given()) others.push_back(flags.batch.name());
+  for (const auto& option : {flags.batch, flags.offload, flags.accumulate})
+    if (option.given()) others.push_back(option.name());
   if (flags.precision.read()) others.emplace_back("--precision");
   require(others.empty(), "--paper-table and ", others.empty() ? "" : others.front(),
           " do not go together");
@@ -257,11 +290,20 @@ void show_paper_table(const InfoFlags& flags) {
 void show_model(const InfoFlags& flags) {
   auto model = flags.model.read();
   model.precision = flags.precision.read().value_or(Precision::float32);
-  const int64_t batch = flags.batch.given() ? value_of(flags.batch).number() : kBatch;
+  const auto number = [](const Option& option, int64_t fallback) {
+    return option.given() ? value_of(option).number() : fallback;
+  };
+  Step step{number(flags.batch, kBatch)};
+  require(flags.of_offload || !flags.accumulate.given(), "--accumulate is for --offload");
+  if (flags.of_offload) {
+    step.parts = number(flags.accumulate, 1);
+    require(*step.parts >= 1 && *step.parts <= step.batch, "--accumulate: expected 1 to ",
+            step.batch, ", got ", *step.parts);
+  }
   if (flags.json)
-    fmt::print("{}", json_text(Json::array({model_json(model, batch)})));
+    fmt::print("{}", json_text(Json::array({model_json(model, step)})));
   else
-    fmt::print("{}", model_text(model, batch));
+    fmt::print("{}", model_text(model, step));
 }
 
 }  // namespace

@@ -28,6 +28,12 @@ struct ModelCost {
 /// `batch` is the number of samples of the training step.
 TRANSLUTION_API ModelCost model_cost(const ModelOptions& options, int64_t batch = 1);
 
+/// Memory of a training step whose weights and moments are in files (train/offload.h) and whose
+/// layers compute `part` of the `batch` samples at a time: the inputs of all blocks; activations,
+/// gradients and the resident part of the files for one layer. Or of an evaluation with `batch`
+/// samples, if that is more.
+TRANSLUTION_API double offload_bytes(const ModelOptions& options, int64_t batch, int64_t part);
+
 /// FLOPs per sample of one attention layer's forward, counted as in ModelCost: tables, matrices,
 /// score and value sums, and the output projection.
 TRANSLUTION_API double attention_flops(const AttentionOptions& options);

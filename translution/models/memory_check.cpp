@@ -32,8 +32,18 @@ void require_memory(double bytes, const std::string& what, const std::string& ad
 
 void require_memory_to_train(const ModelOptions& model, int64_t samples,
                              const std::string& advice) {
+  auto smaller = advice_for(model_cost(model, 1).training_bytes, advice);
+  if (smaller != advice && offload_bytes(model, samples, 1) <= static_cast<double>(usable_bytes()))
+    smaller += ", or train with --offload DIR";
   require_memory(model_cost(model, samples).training_bytes, describe("training", model, samples),
-                 advice_for(model_cost(model, 1).training_bytes, advice));
+                 smaller);
+}
+
+void require_memory_to_offload(const ModelOptions& model, int64_t samples, int64_t part,
+                               const std::string& advice) {
+  require_memory(offload_bytes(model, samples, part),
+                 describe("training", model, samples) + " with --offload",
+                 advice_for(offload_bytes(model, 1, 1), advice));
 }
 
 void require_memory_to_evaluate(const ModelOptions& model, int64_t samples,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "translution/ops/compat.h"
+#include "translution/train/clip.h"
 #include "translution/train/evaluate.h"
 
 namespace translution {
@@ -18,8 +19,26 @@ AdamWOptions adamw_options(const TrainOptions& o) {
 }
 
 StepOptions step_options(const TrainOptions& options) {
-  return {options.accumulate, options.label_smoothing, options.clip};
+  return {options.accumulate, options.label_smoothing, options.clip, options.clip_by};
 }
+
+namespace {
+
+// Returns the gradients' norm.
+double clip_and_update(Network& network, AdamW& optimizer, const StepOptions& options) {
+  if (options.clip_by == ClipBy::global) return optimizer.step(options.clip);
+  const auto parameters = network.module().parameters();
+  std::vector<double> norms, scales(parameters.size());
+  for (const auto& layer : parameter_layers(network)) {
+    norms.push_back(gradient_norm(gradients_of(parameters, layer)));
+    for (const size_t p : layer) scales[p] = layer_scale(options, norms.back());
+  }
+  const double norm = combined_norm(norms);
+  if (std::isfinite(norm)) optimizer.update(scales);
+  return norm;
+}
+
+}  // namespace
 
 StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
                        const StepOptions& options, const at::Generator& dropout,
@@ -41,7 +60,7 @@ StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
     }
     if (done) done(part + 1);
   }
-  outcome.norm = optimizer.step(options.clip);
+  outcome.norm = clip_and_update(network, optimizer, options);
   return outcome;
 }
 

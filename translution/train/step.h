@@ -14,6 +14,8 @@ struct StepOptions {
   int64_t parts = 1;           ///< that the batch is split into, to save memory
   double label_smoothing = 0;  ///< share of the target spread over all classes
   double clip = 0;             ///< maximum norm of the gradients; 0: no clipping
+  ClipBy clip_by = ClipBy::global;
+  double last_norm = 0;  ///< of the previous step, for ClipBy::last; 0 in the first step
 };
 
 struct StepOutcome {

@@ -13,6 +13,7 @@
 #include "translution/models/cost.h"
 #include "translution/nn/generator.h"
 #include "translution/train/device.h"
+#include "translution/train/offload_step.h"
 #include "translution/train/resident.h"
 
 namespace translution {
@@ -92,12 +93,14 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
       setup_(std::move(setup)),
       options_(setup_.options),
       parameters_(named_parameters_of(network.module())),
-      optimizer_(tensors_of(parameters_), adamw_options(options_)),
+      optimizer_(tensors_of(parameters_), adamw_options(options_),
+                 setup_.offload ? AdamW::Memory::lean : AdamW::Memory::ready),
       store_(setup_.directory + "/checkpoints", options_.keep),
       per_epoch_(steps_per_epoch(data, options_)),
       total_(total_steps(data, options_)),
       origin_(setup_.origin) {
   options_.check();
+  if (setup_.offload) setup_.offload->attach(optimizer_.state);
   for (const auto& [name, text] :
        setup_.config)  // check early: the first checkpoint may be hours away
     require(is_utf8(text), name, ": expected text in UTF-8, got '", escape_bytes(text), "'");
@@ -106,7 +109,8 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
 }
 
 void Trainer::resume() {
-  const auto newest = newest_whole(setup_.directory + "/checkpoints");
+  const auto checkpoints = setup_.directory + "/checkpoints";
+  const auto newest = setup_.offload ? newest_verified(checkpoints) : newest_whole(checkpoints);
   if (setup_.events.message)
     for (const auto& line : newest.skipped) setup_.events.message(line);
   ensure(newest.checkpoint || newest.skipped.empty(), setup_.directory,
@@ -148,12 +152,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   require(checkpoint.step <= total_, "resume: ", setup_.directory, " has reached step ",
           checkpoint.step, ", expected at most ", total_,
           "; raise --steps or --epochs, or use another --out");
-  for (size_t p = 0; p < parameters_.size(); ++p) {
-    auto& [name, tensor] = parameters_[p];
-    copy_into(tensor, checkpoint.content.model, name);
-    copy_into(optimizer_.state.first[p], checkpoint.content.optimizer, "first." + name);
-    copy_into(optimizer_.state.second[p], checkpoint.content.optimizer, "second." + name);
-  }
+  restore_tensors(checkpoint);
   optimizer_.state.steps = state.at("optimizer_steps");
   state_.step = checkpoint.step;
   state_.best = state.at("best");
@@ -161,7 +160,18 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   state_.loss_sum = state.at("loss_sum");
   state_.loss_count = state.at("loss_count");
   state_.evaluation_pending = state.value("owes_evaluation", false);
+  state_.last_norm = state.value("last_norm", 0.0);
   saved_ = state_.step;
+}
+
+void Trainer::restore_tensors(const Checkpoint& checkpoint) {
+  if (setup_.offload) return setup_.offload->load(checkpoint.path);
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    auto& [name, tensor] = parameters_[p];
+    copy_into(tensor, checkpoint.content.model, name);
+    copy_into(optimizer_.state.first[p], checkpoint.content.optimizer, "first." + name);
+    copy_into(optimizer_.state.second[p], checkpoint.content.optimizer, "second." + name);
+  }
 }
 
 // Reports changed settings that may change on resume.
@@ -200,7 +210,10 @@ CheckpointContent Trainer::content() const {
                    {"evaluated", state_.evaluated},
                    {"loss_sum", state_.loss_sum},
                    {"loss_count", state_.loss_count},
+                   {"last_norm", state_.last_norm},
                    {"owes_evaluation", state_.evaluation_pending}};
+  if (setup_.offload)
+    content.written = [this](std::string_view bytes) { setup_.offload->release(bytes); };
   if (!origin_.path.empty())
     content.state["from"] = {{"path", origin_.path}, {"checksum", origin_.checksum}};
   return content;
@@ -239,19 +252,28 @@ void Trainer::require_finite_value(double number, const char* what,
       samples_text(loaded.plan.samples), "); ", last, "; try a lower --lr or a longer --warmup"));
 }
 
+StepOutcome Trainer::compute_step(const Batch& batch, const at::Generator& dropout) {
+  auto options = step_options(options_);
+  options.last_norm = state_.last_norm;
+  if (setup_.offload)
+    return offload_step({network_, optimizer_, *setup_.offload, state_.step}, batch, options,
+                        dropout);
+  return train_step(network_, optimizer_, batch, options, dropout);
+}
+
 // Returns the gradients' norm.
 double Trainer::take_step(const LoadedBatch& loaded) {
   const auto dropout =
       seeded_generator(Random({options_.seed, static_cast<uint64_t>(state_.step), kDropout}).bits(),
                        network_.device());
   optimizer_.options.lr = learning_rate(options_, state_.step, total_);
-  const auto outcome =
-      train_step(network_, optimizer_, loaded.batch, step_options(options_), dropout);
+  const auto outcome = compute_step(loaded.batch, dropout);
   require_finite_value(outcome.loss, "the loss", loaded);
   require_finite_value(outcome.norm, "the norm of the gradients", loaded);
   state_.loss_sum += outcome.loss;
   ++state_.loss_count;
   ++state_.step;
+  state_.last_norm = outcome.norm;
   return outcome.norm;
 }
 
@@ -272,10 +294,24 @@ void Trainer::log_training(double norm) {
     metrics.values.emplace_back(share_metric(model.precision), gflops / setup_.product_gflops());
   metrics.values.emplace_back("input_share", waited_ / seconds_);
   metrics.values.emplace_back("resident_mib", resident_mib());
+  if (setup_.offload)
+    for (auto& value : usage_.take(seconds_)) metrics.values.push_back(std::move(value));
   log_metrics(metrics);
   latest_ = metrics;
   state_.loss_sum = 0, state_.loss_count = 0;
   samples_ = 0, seconds_ = 0, waited_ = 0;
+}
+
+Evaluation Trainer::evaluate_on(const EvaluationSet& set) {
+  auto& between_blocks = network_.backbone()->between_blocks;
+  const auto usual = between_blocks;
+  const auto reset = c10::make_scope_exit([&] { between_blocks = usual; });
+  if (setup_.offload)
+    between_blocks = [&] {
+      usual();
+      setup_.offload->release_all();
+    };
+  return evaluate(network_, set.dataset, options_.batch, options_.workers);
 }
 
 // Returns true if the score on the first evaluation set is the best so far. Logs all sets or none.
@@ -283,7 +319,7 @@ bool Trainer::evaluate_all() {
   state_.evaluation_pending = true;
   std::vector<Evaluation> results;
   for (const auto& set : data_.evaluation)
-    results.push_back(evaluate(network_, set.dataset, options_.batch, options_.workers));
+    results.push_back(evaluate_on(set));
   state_.evaluation_pending = false;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& result = results[i];
@@ -317,6 +353,7 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
     const double norm = take_step(*loaded);
     samples_ += loaded->batch.input.size(0);
     seconds_ += seconds_since(start);
+    usage_.add_step();
     if (is_due(options_.log_every)) log_training(norm);
     const bool best = is_due(options_.eval_every) && evaluate_all();
     if (is_due(options_.save_every) || best) save(best);

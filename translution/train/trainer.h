@@ -12,8 +12,10 @@
 #include "translution/train/checkpoint_store.h"
 #include "translution/train/evaluate.h"
 #include "translution/train/metrics_log.h"
+#include "translution/train/offload.h"
 #include "translution/train/run.h"
 #include "translution/train/step.h"
+#include "translution/train/usage.h"
 
 namespace translution {
 
@@ -40,6 +42,8 @@ class Trainer {
     std::function<double()> product_gflops = {};
     TrainEvents events = {};
     Origin origin = {};  ///< of the weights, if they are not random
+    /// Optional: holds the weights of the network in files, and will hold the moments.
+    std::shared_ptr<Offload> offload = {};
   };
   Trainer(Network& network, const DataSource& data, Setup setup);
 
@@ -64,17 +68,21 @@ class Trainer {
     bool evaluation_pending = false;  // the evaluation after this step was interrupted
     double loss_sum = 0;              // since the last line of the log
     int64_t loss_count = 0;
+    double last_norm = 0;  // of the gradients, for ClipBy::last
   };
 
   double take_step(const LoadedBatch& loaded);
+  StepOutcome compute_step(const Batch& batch, const at::Generator& dropout);
   void require_finite_value(double number, const char* what, const LoadedBatch& loaded) const;
   void log_training(double norm);
   bool evaluate_all();
+  Evaluation evaluate_on(const EvaluationSet& set);
   void train_on(const std::atomic<bool>& stop);
   bool run_until(const std::atomic<bool>& stop);
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);
+  void restore_tensors(const Checkpoint& checkpoint);
   void restore_origin(const Checkpoint& checkpoint);
   void report_changes(const Checkpoint& checkpoint) const;
   void log_metrics(const Metrics& metrics);
@@ -97,6 +105,7 @@ class Trainer {
   // Since the last log line, or since the run was resumed.
   int64_t samples_ = 0;
   double seconds_ = 0, waited_ = 0;  // total; waiting for data
+  Usage usage_;
 };
 
 }  // namespace translution
