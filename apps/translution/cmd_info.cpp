@@ -32,6 +32,7 @@ constexpr const char* kInfoExamples =
     "                   --classes 10\n"
     "  translution info --model gpt-a-160 --method alpha_translution --relative-dim 16 --batch 8\n"
     "  translution info --model vit-a/12 --method translution --batch 64 --shards 8 --ranks 2\n"
+    "  translution info --model vit-c/16 --method translution --batch 256 --offload\n"
     "  translution info --paper-table imagenet";
 
 struct InfoFlags {
@@ -43,19 +44,25 @@ struct InfoFlags {
     batch = command.option("--batch", "N", fmt::format("samples per batch ({})", kBatch));
     shards = command.option("--shards", "N", "shards of a batch, as in train (one per process)");
     ranks = command.option("--ranks", "N", "processes that share the training (1)");
+    offload = command.flag("--offload", of_offload,
+                           "also print memory and files of a training with --offload");
+    accumulate = command.option("--accumulate", "N",
+                                "parts of the batch in a training with --offload (1)");
     command.flag("--json", json, "print JSON");
   }
 
   ModelFlags model;
   PrecisionFlag precision;
   Option table;
-  Option batch, shards, ranks;
+  Option batch, shards, ranks, offload, accumulate;
+  bool of_offload = false;
   bool json = false;
 };
 
 // A training step as users describe it.
 struct Step {
   int64_t batch = kBatch, shards = 1, ranks = 1;
+  std::optional<int64_t> parts = {};  // that --offload splits the batch into; empty without it
 
   bool is_shared() const { return shards > 1; }
   int64_t shard() const { return (batch + shards - 1) / shards; }  // samples
@@ -70,6 +77,9 @@ Step step_of(const InfoFlags& flags) {
           " shards, got ", step.ranks);
   require(step.shards <= std::max<int64_t>(step.batch, 1) || !step.is_shared(),
           "--batch: expected at least the ", step.shards, " shards, got ", step.batch);
+  require(flags.of_offload || !flags.accumulate.given(), "--accumulate is for --offload");
+  require(!flags.of_offload || !step.is_shared(), "--offload is for one process without --shards");
+  if (flags.of_offload) step.parts = number_or(1, flags.accumulate, step.batch);
   return step;
 }
 
@@ -78,6 +88,13 @@ double rank_bytes(const ModelOptions& model, const Step& step) {
   const auto cost = model_cost(model, step.shard());
   return cost.training_bytes + sharing_bytes(cost, {step.shards / step.ranks, step.ranks, 1});
 }
+
+double offload_bytes(const ModelOptions& model, const Step& step) {
+  return translution::offload_bytes(model, step.batch,
+                                    (step.batch + *step.parts - 1) / *step.parts);
+}
+
+double file_bytes(const ModelOptions& model) { return 3 * model_cost(model).weight_bytes; }
 
 int64_t count(const std::vector<ParameterSpec>& specs, bool per_slot) {
   int64_t total = 0;
@@ -137,8 +154,7 @@ Json integer(double value) {
 }
 
 Json model_json(const ModelOptions& model, const Step& step) {
-  const int64_t batch = step.batch;
-  const auto cost = model_cost(model, batch);
+  const auto cost = model_cost(model, step.batch);
   const auto specs = model_parameters(model);
   Json json = row_json({model, std::nullopt, std::nullopt, {}, false});
   json["table_parameters"] = count(specs, /*per_slot=*/true);
@@ -157,7 +173,12 @@ Json model_json(const ModelOptions& model, const Step& step) {
     json["ranks"] = step.ranks;
     json["rank_bytes"] = integer(rank_bytes(model, step));
   }
-  json["batch"] = batch;
+  if (step.parts) {
+    json["offload_bytes"] = integer(offload_bytes(model, step));
+    json["offload_file_bytes"] = integer(file_bytes(model));
+    json["accumulate"] = *step.parts;
+  }
+  json["batch"] = step.batch;
   json["tokens"] = model.tokens();
   json["slots_per_layer"] = slots_per_layer(model);
   return json;
@@ -212,6 +233,13 @@ std::string model_text(const ModelOptions& model, const Step& step) {
                fmt::format("{}, {} of {} shards of {}", in_bytes(rank_bytes(model, step)),
                            step.shards / step.ranks, step.shards,
                            step.shard() == 1 ? "1 sample" : join(step.shard(), " samples"))});
+  if (step.parts) {
+    const double offload = offload_bytes(model, step), files = file_bytes(model);
+    const auto parts = *step.parts > 1 ? fmt::format(" in {} parts", *step.parts) : "";
+    table.add({"  training with --offload", grouped(offload), at_batch(offload) + parts});
+    table.add(
+        {"  files of --offload", grouped(files), in_bytes(files) + ", as is each checkpoint"});
+  }
   return fmt::format("{} with {}{}\n\n{}", model.name(), name_of(kMethods, model.position.method),
                      model.precision == Precision::bf16 ? " in bf16" : "", table.str());
 }
@@ -289,7 +317,8 @@ std::string paper_text(const PaperTable& paper) {
 
 void show_paper_table(const InfoFlags& flags) {
   auto others = flags.model.given();
-  for (const auto& option : {flags.batch, flags.shards, flags.ranks})
+  for (const auto& option :
+       {flags.batch, flags.shards, flags.ranks, flags.offload, flags.accumulate})
     if (option.given()) others.push_back(option.name());
   if (flags.precision.read()) others.emplace_back("--precision");
   require(others.empty(), "--paper-table and ", others.empty() ? "" : others.front(),

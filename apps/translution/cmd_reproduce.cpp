@@ -47,12 +47,16 @@ constexpr const char* kReproduceExamples =
     "    --out out/cifar10\n"
     "  translution reproduce gpt --rows 6,9 --one-step --out out/gpt";
 
-// The settings of training, without the seed: --seeds replaces it.
+// The settings of training, without the seed, which --seeds replaces, and without --offload, whose
+// directory is for one model.
 Settings<TrainOptions> train_flags() {
   auto groups = train_settings();
   for (auto& group : groups)
     group.settings.erase(std::remove_if(group.settings.begin(), group.settings.end(),
-                                        [](const auto& setting) { return setting.name == "seed"; }),
+                                        [](const auto& setting) {
+                                          return setting.name == "seed" ||
+                                                 setting.name == "offload";
+                                        }),
                          group.settings.end());
   return groups;
 }

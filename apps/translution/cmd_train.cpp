@@ -49,6 +49,10 @@ constexpr const char* kTrainExamples =
     "it: another --method, another image size, other classes. The program prints which weights\n"
     "are taken and which are new. A resumed run does not read PATH again.\n"
     "\n"
+    "--offload DIR trains models larger than memory: weights and AdamW's moments are in mapped\n"
+    "files in DIR, and one layer at a time is in memory and updated inside backward. It needs\n"
+    "--clip-by layer, --clip-by last or --clip 0. --accumulate splits the batch in each layer.\n"
+    "\n"
     "A configuration file has the names of the options without dashes, as in\n"
     "`method = \"alpha_translution\"`. Options on the command line override the file.\n"
     "\n"
@@ -58,6 +62,8 @@ constexpr const char* kTrainExamples =
     "  translution train --config configs/mnist/03-vit-a-12-translution.toml --out runs/t --resume "
     "auto\n"
     "  translution train --from runs/alpha --train-on dynamic --lr 1e-4 --out runs/tuned\n"
+    "  translution train --model vit-a/12 --method translution --offload work --clip-by layer \\\n"
+    "                    --out runs/large\n"
     "  translution launch --ranks 4 -- train --shards 8 --out runs/four";
 
 struct TrainFlags {
@@ -191,6 +197,9 @@ void print_summary(const RunOptions& run, const DataSource& source) {
     fmt::print("bfloat16 products: {}\n", bf16_products(instruction_sets()));
   if (run.train.device != "cpu") fmt::print("device: {}\n", run.train.device);
   if (run.world->size() > 1) fmt::print("{}\n", run.world->describe());
+  if (!run.train.offload.empty())
+    fmt::print("weights and moments in {}: {}\n", run.train.offload,
+               in_bytes(3 * cost.weight_bytes));
 }
 
 // The part of a rank other than 0, which prints warnings and errors alone.

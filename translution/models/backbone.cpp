@@ -4,14 +4,17 @@
 
 namespace translution {
 
-BackboneImpl::BackboneImpl(const ModelOptions& options, const at::Generator& generator) {
+BackboneImpl::BackboneImpl(const ModelOptions& options, const at::Generator& generator,
+                           const BlockBuilt& built) {
   const auto& a = options.architecture;
   register_module("blocks", blocks);
   const auto lattice = options.family == Family::cloud ? std::optional(options.lattice())
                                                        : std::optional<PointOptions>();
-  for (int64_t layer = 0; layer < a.depth; ++layer)
-    blocks->push_back(
-        Block(options.attention(layer), a.mlp_dim, options.block_style(), generator, lattice));
+  for (int64_t layer = 0; layer < a.depth; ++layer) {
+    Block block(options.attention(layer), a.mlp_dim, options.block_style(), generator, lattice);
+    if (built) built(layer, *block);
+    blocks->push_back(block);
+  }
   norm = register_module("norm", make_norm(a.dim, options.norm_eps));
 }
 

@@ -8,10 +8,14 @@
 
 namespace translution {
 
+/// Called with each block as soon as its weights are initialised, before the next block is built.
+using BlockBuilt = std::function<void(int64_t layer, torch::nn::Module& block)>;
+
 /// The blocks of a model, followed by a norm.
 class TRANSLUTION_API BackboneImpl : public torch::nn::Module {
  public:
-  explicit BackboneImpl(const ModelOptions& options, const at::Generator& generator = {});
+  explicit BackboneImpl(const ModelOptions& options, const at::Generator& generator = {},
+                        const BlockBuilt& built = {});
   /// x [B,N,dim] -> [B,N,dim]. With rows, the last block computes only these tokens: [B,Nq,dim].
   /// Of points: packed rows [R,dim] -> [R,dim], with the pairs of the call.
   torch::Tensor forward(torch::Tensor x, const AttendOptions& call = {});

@@ -61,7 +61,9 @@ torch::Tensor put_before(const torch::Tensor& leading, const torch::Tensor& rows
 
 }  // namespace
 
-CloudImpl::CloudImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
+CloudImpl::CloudImpl(const ModelOptions& o, const at::Generator& generator,
+                     const BlockBuilt& built)
+    : options(o) {
   o.check();
   TORCH_CHECK(o.family == Family::cloud, "Cloud: expected the options of a cloud, got those of a ",
               name_of(kFamilies, o.family), "; name a cloud model, such as cloud-a");
@@ -77,7 +79,7 @@ CloudImpl::CloudImpl(const ModelOptions& o, const at::Generator& generator) : op
     position_down = register_module("position_down", make_linear(dim, dim, o.init, generator));
   }
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
-  backbone = register_module("backbone", Backbone(o, generator));
+  backbone = register_module("backbone", Backbone(o, generator, built));
   head = register_module("head",
                          make_linear(dim, std::max<int64_t>(1, o.classes), o.init, generator));
 }

@@ -22,7 +22,8 @@ class TRANSLUTION_API CloudImpl : public torch::nn::Module {
  public:
   /// Random numbers for weights, and below for dropout, come from `generator`, or from LibTorch's
   /// default generator if it is undefined.
-  explicit CloudImpl(const ModelOptions& options, const at::Generator& generator = {});
+  explicit CloudImpl(const ModelOptions& options, const at::Generator& generator = {},
+                     const BlockBuilt& built = {});
 
   /// Features x [B,N,channels] with positions [B,N,axes] and a mask [B,N], true for a point, or
   /// none, to logits [B,classes], or to outputs [B] of a model that predicts a number.

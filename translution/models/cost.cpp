@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "translution/core/shards.h"
@@ -298,6 +299,57 @@ std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {
   return specs;
 }
 
+namespace {
+
+// Activations before the first and behind the last layer, and the list of pairs that all share.
+double end_bytes(const ModelOptions& o, int64_t batch) {
+  const double dim = static_cast<double>(o.architecture.dim);
+  const double tokens = static_cast<double>(o.tokens());
+  double numbers = 0;
+  if (o.family == Family::vit)
+    numbers = 2 * static_cast<double>(o.channels) * product(o.image_size) + 3 * tokens * dim;
+  else if (o.family == Family::cloud)
+    numbers = static_cast<double>(o.points * (o.channels + o.axes)) + 5 * tokens * dim;
+  else
+    numbers = tokens * (4 * dim + 2 * static_cast<double>(o.vocabulary));
+  return kBytes * static_cast<double>(batch) * numbers + pair_list_bytes(o, batch);
+}
+
+// Of all layers: the most that the parameters of one take in memory during a step in files.
+double resident_layer_bytes(const ModelOptions& o, bool in_parts) {
+  std::map<std::string, double> layers;
+  double largest = 0;
+  for (const auto& spec : model_parameters(o)) {
+    const double bytes = page_bytes(product(spec.shape));
+    const auto block = spec.name.rfind("backbone.blocks.", 0) == 0
+                           ? spec.name.substr(0, spec.name.find('.', sizeof "backbone.blocks."))
+                           : std::string(spec.name.rfind("head", 0) == 0 ? "head" : "embedding");
+    // The weight, its gradient, and with parts the gradient of the next part.
+    layers[block] += (in_parts ? 3 : 2) * bytes;
+    if (o.precision == Precision::bf16 && spec.is_multiplied()) layers[block] += packed_bytes(spec);
+    largest = std::max(largest, bytes);
+  }
+  double most = 0;
+  for (const auto& [name, bytes] : layers) most = std::max(most, bytes);
+  return most + 2 * largest;  // the moments of one parameter
+}
+
+}  // namespace
+
+double offload_bytes(const ModelOptions& o, int64_t batch, int64_t part) {
+  const double features = page_bytes(product({batch, o.tokens(), o.architecture.dim}));
+  double step = 0, evaluation = 0;
+  for (int64_t layer = 0; layer < o.architecture.depth; ++layer) {
+    const auto bytes = layer_bytes(o, layer, part, page_bytes);
+    step = std::max(step, bytes.activations + bytes.work + saved_bytes(o, layer, part, page_bytes) +
+                              accumulator_bytes(o, layer, part));
+    evaluation = std::max(evaluation, layer_bytes(o, layer, batch, page_bytes).activations);
+  }
+  step += end_bytes(o, part) + static_cast<double>(o.architecture.depth + 3) * features;
+  evaluation += end_bytes(o, batch);
+  return std::max(step, evaluation) + resident_layer_bytes(o, part < batch);
+}
+
 ModelCost model_cost(const ModelOptions& o, int64_t batch) {
   require(batch > 0, "model: expected a batch of 1 or more, got ", batch);
   ModelCost cost{};
@@ -309,23 +361,19 @@ ModelCost model_cost(const ModelOptions& o, int64_t batch) {
   }
   const double dim = static_cast<double>(o.architecture.dim);
   const double tokens = static_cast<double>(o.tokens());
-  double ends = 0;  // activations before the first and after the last layer
+  const double ends = end_bytes(o, batch);
   if (o.family == Family::vit) {
     const double pixels = static_cast<double>(o.channels) * product(o.image_size);
     cost.forward_flops += 2 * pixels * dim + 2 * dim * static_cast<double>(o.classes);
-    ends = 2 * pixels + 3 * tokens * dim;
   } else if (o.family == Family::cloud) {
     const double points = static_cast<double>(o.points);
     const double into = static_cast<double>(o.channels) +
                         (o.embeds_input() ? static_cast<double>(o.axes) + dim : 0);
     const double outputs = static_cast<double>(std::max<int64_t>(1, o.classes));
     cost.forward_flops += 2 * points * into * dim + 2 * dim * outputs;
-    ends = points * static_cast<double>(o.channels + o.axes) + 5 * tokens * dim;
   } else {
     cost.forward_flops += 2 * tokens * dim * static_cast<double>(o.vocabulary);
-    ends = tokens * (4 * dim + 2 * static_cast<double>(o.vocabulary));
   }
-  ends = kBytes * static_cast<double>(batch) * ends + pair_list_bytes(o, batch);
   double bare = ends, pages = ends, widest = 0, work = 0;
   for (int64_t layer = 0; layer < o.architecture.depth; ++layer) {
     cost.forward_flops += layer_flops(o, layer);

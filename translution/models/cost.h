@@ -38,6 +38,11 @@ struct SharedTraining {
 /// Bytes that a process needs beyond `training_bytes`: a set of gradients for each level of the
 /// tree that adds those of its shards, and two buffers of 16 MiB for exchanges with others.
 TRANSLUTION_API double sharing_bytes(const ModelCost& cost, const SharedTraining& shared);
+/// Memory of a training step whose weights and moments are in files (train/offload.h) and whose
+/// layers compute `part` of the `batch` samples at a time: the inputs of all blocks; activations,
+/// gradients and the resident part of the files for one layer. Or of an evaluation with `batch`
+/// samples, if that is more.
+TRANSLUTION_API double offload_bytes(const ModelOptions& options, int64_t batch, int64_t part);
 
 /// FLOPs per sample of one attention layer's forward, counted as in ModelCost: tables, matrices,
 /// score and value sums, and the output projection.

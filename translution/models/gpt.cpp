@@ -30,7 +30,8 @@ torch::nn::Embedding make_embedding(int64_t vocabulary, int64_t dim, Init init,
 
 }  // namespace
 
-GPTImpl::GPTImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
+GPTImpl::GPTImpl(const ModelOptions& o, const at::Generator& generator, const BlockBuilt& built)
+    : options(o) {
   o.check();
   TORCH_CHECK(o.family == Family::gpt, "GPT: expected the options of a gpt, got those of a ",
               name_of(kFamilies, o.family), "; build ", o.family == Family::vit ? "ViT" : "Cloud",
@@ -42,7 +43,7 @@ GPTImpl::GPTImpl(const ModelOptions& o, const at::Generator& generator) : option
     position_embedding = register_parameter(
         "position_embedding", start_vectors({o.length, dim}, o.init, torch::kFloat, generator));
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
-  backbone = register_module("backbone", Backbone(o, generator));
+  backbone = register_module("backbone", Backbone(o, generator, built));
   if (o.extra_norms) head_norm = register_module("head_norm", make_norm(dim, o.norm_eps));
   head = register_module("head", make_linear(dim, o.vocabulary, o.init, generator, /*bias=*/false));
 }

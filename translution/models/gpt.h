@@ -12,7 +12,8 @@ class TRANSLUTION_API GPTImpl : public torch::nn::Module {
  public:
   /// Random numbers for weights, and below for dropout, come from `generator`, or from LibTorch's
   /// default generator if it is undefined.
-  explicit GPTImpl(const ModelOptions& options, const at::Generator& generator = {});
+  explicit GPTImpl(const ModelOptions& options, const at::Generator& generator = {},
+                   const BlockBuilt& built = {});
 
   /// Tokens [B,n] int64 to next-token logits [B,n,vocabulary]; with rows, logits of these tokens
   /// only.

@@ -40,7 +40,17 @@ void require_memory_to_train(const ModelOptions& model, int64_t samples,
   auto what = describe("training", model, samples);
   if (shared.on_this_machine > 1)
     what += join(" in each of ", shared.on_this_machine, " processes on this machine,");
-  require_memory(bytes(samples), what, advice_for(bytes(1), advice));
+  auto smaller = advice_for(bytes(1), advice);
+  if (smaller != advice && offload_bytes(model, samples, 1) <= static_cast<double>(usable_bytes()))
+    smaller += ", or train with --offload DIR";
+  require_memory(bytes(samples), what, smaller);
+}
+
+void require_memory_to_offload(const ModelOptions& model, int64_t samples, int64_t part,
+                               const std::string& advice) {
+  require_memory(offload_bytes(model, samples, part),
+                 describe("training", model, samples) + " with --offload",
+                 advice_for(offload_bytes(model, 1, 1), advice));
 }
 
 void require_memory_to_evaluate(const ModelOptions& model, int64_t samples,

@@ -2,10 +2,12 @@
 
 namespace translution {
 
-Network::Network(const ModelOptions& options, const at::Generator& generator) : options_(options) {
-  if (options.family == Family::vit) vit_ = ViT(options, generator);
-  if (options.family == Family::gpt) gpt_ = GPT(options, generator);
-  if (options.family == Family::cloud) cloud_ = Cloud(options, generator);
+Network::Network(const ModelOptions& options, const at::Generator& generator,
+                 const BlockBuilt& built)
+    : options_(options) {
+  if (options.family == Family::vit) vit_ = ViT(options, generator, built);
+  if (options.family == Family::gpt) gpt_ = GPT(options, generator, built);
+  if (options.family == Family::cloud) cloud_ = Cloud(options, generator, built);
 }
 
 torch::Tensor Network::forward(const torch::Tensor& input, const at::Generator& generator,
@@ -19,6 +21,17 @@ torch::Tensor Network::forward(const torch::Tensor& input, const at::Generator& 
   AttendOptions call;
   call.generator = generator;
   return gpt_->forward(moved, call);
+}
+
+torch::Tensor Network::embed(const torch::Tensor& input, const at::Generator& generator) {
+  const auto moved = input.to(device());
+  return vit_ ? vit_->embed(moved, generator) : gpt_->embed(moved, generator);
+}
+
+torch::Tensor Network::last_rows() { return vit_ ? vit_->last_rows() : torch::Tensor(); }
+
+torch::Tensor Network::logits(const torch::Tensor& features) {
+  return vit_ ? vit_->logits(features) : gpt_->logits(features);
 }
 
 void Network::to(torch::Device device) { module().to(device); }

@@ -6,7 +6,8 @@
 #include "translution/ops/fixed_sum.h"
 
 namespace translution {
-ViTImpl::ViTImpl(const ModelOptions& o, const at::Generator& generator) : options(o) {
+ViTImpl::ViTImpl(const ModelOptions& o, const at::Generator& generator, const BlockBuilt& built)
+    : options(o) {
   o.check();
   TORCH_CHECK(o.family == Family::vit, "ViT: expected the options of a vit, got those of a ",
               name_of(kFamilies, o.family), "; build ", o.family == Family::gpt ? "GPT" : "Cloud",
@@ -23,7 +24,7 @@ ViTImpl::ViTImpl(const ModelOptions& o, const at::Generator& generator) : option
   if (o.embeds_input())
     position_embedding = register_parameter("position_embedding", initialised({o.tokens(), dim}));
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
-  backbone = register_module("backbone", Backbone(o, generator));
+  backbone = register_module("backbone", Backbone(o, generator, built));
   head = register_module("head", make_linear(dim, o.classes, o.init, generator));
 }
 
@@ -56,15 +57,22 @@ torch::Tensor ViTImpl::embed(const torch::Tensor& image, const at::Generator& ge
   return drop(dropout, tokens, generator);
 }
 
+torch::Tensor ViTImpl::last_rows() const {
+  return options.pooling == Pooling::cls ? torch::zeros({1}, torch::kLong) : torch::Tensor();
+}
+
+torch::Tensor ViTImpl::logits(const torch::Tensor& features) {
+  const auto pooled = options.pooling == Pooling::mean
+                          ? sum_first(features.transpose(0, 1)) / features.size(1)
+                          : features.select(1, 0);  // [B,dim]
+  return multiply(head, pooled, options.precision);
+}
+
 torch::Tensor ViTImpl::forward(const torch::Tensor& image, const at::Generator& generator) {
   const auto tokens = embed(image, generator);
-  AttendOptions call;
+  AttendOptions call(last_rows());
   call.generator = generator;
-  if (options.pooling == Pooling::mean)
-    return multiply(head, sum_first(backbone(tokens, call).transpose(0, 1)) / tokens.size(1),
-                    options.precision);
-  call.rows = torch::zeros({1}, torch::kLong);  // the class token
-  return multiply(head, backbone(tokens, call).select(1, 0), options.precision);
+  return logits(backbone(tokens, call));
 }
 
 std::vector<torch::Tensor> ViTImpl::attention_maps(const torch::Tensor& image) {

@@ -10,7 +10,8 @@ class TRANSLUTION_API ViTImpl : public torch::nn::Module {
  public:
   /// Random numbers for weights, and below for dropout, come from `generator`, or from LibTorch's
   /// default generator if it is undefined.
-  explicit ViTImpl(const ModelOptions& options, const at::Generator& generator = {});
+  explicit ViTImpl(const ModelOptions& options, const at::Generator& generator = {},
+                   const BlockBuilt& built = {});
 
   /// Images [B,channels,rows,cols] to logits [B,classes].
   torch::Tensor forward(const torch::Tensor& image, const at::Generator& generator = {});
@@ -18,6 +19,10 @@ class TRANSLUTION_API ViTImpl : public torch::nn::Module {
   std::vector<torch::Tensor> attention_maps(const torch::Tensor& image);
   /// Input of the first block [B,N,dim]: patch features with class token and position embedding.
   torch::Tensor embed(const torch::Tensor& image, const at::Generator& generator = {});
+  /// Query rows of the last block that the logits read: the class token. Undefined: all.
+  torch::Tensor last_rows() const;
+  /// Output of the backbone, [B,N,dim] or of these rows only, to logits [B,classes].
+  torch::Tensor logits(const torch::Tensor& features);
 
   ModelOptions options;
   torch::nn::LayerNorm patch_norm{nullptr}, embed_norm{nullptr};  // empty without extra_norms

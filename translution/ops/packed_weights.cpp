@@ -176,4 +176,13 @@ void copies_are_current(const at::Tensor& weight) {
   for (Copy& copy : entry->copies) copy.content = {version_of(weight), entry->digest};
 }
 
+void drop_packed(const at::Tensor& weight) {
+  auto& all = registry();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const Key first{weight.storage().unsafeGetStorageImpl(), 0, {}};
+  for (auto entry = all.entries.lower_bound(first);
+       entry != all.entries.end() && entry->first.storage == first.storage;)
+    entry = all.entries.erase(entry);
+}
+
 }  // namespace translution

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "translution/core/export.h"
+
 namespace translution {
 
 /// Returns a cached copy of a float32 parameter, packed as bfloat16 for products (kernels/bf16.h):
@@ -28,5 +30,7 @@ struct PackedCopies {
 PackedCopies copies_to_update(const at::Tensor& weight);
 /// Marks the cached copies as up to date with the parameter.
 void copies_are_current(const at::Tensor& weight);
+/// Frees the cached copies of a parameter. The next product makes them again.
+TRANSLUTION_API void drop_packed(const at::Tensor& weight);
 
 }  // namespace translution

@@ -29,30 +29,27 @@ void AdamW::allocate_moments(size_t p) {
 }
 
 double AdamW::step(double clip) {
-  std::vector<size_t> used;
   std::vector<torch::Tensor> gradients;
-  for (size_t p = 0; p < parameters_.size(); ++p)
-    if (parameters_[p].grad().defined()) {
-      used.push_back(p);
-      gradients.push_back(parameters_[p].grad());
-    }
+  for (const auto& parameter : parameters_)
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
   const double norm = gradient_norm(gradients);
+  gradients.clear();  // so that update can free each one
   if (!std::isfinite(norm)) return norm;
   const double scale = clip > 0 && norm > clip ? clip / norm : 1.0;
-  ++state.steps;
-  if (memory_ == Memory::lean) {
-    gradients.clear();
-    for (const size_t p : used) update_lean(p, scale);
-    return norm;
-  }
-  std::vector<torch::Tensor> parameters, first, second;
-  for (const size_t p : used) {
-    parameters.push_back(parameters_[p]);
-    first.push_back(state.first[p]);
-    second.push_back(state.second[p]);
-  }
-  adamw_step(options, state.steps, scale, parameters, gradients, first, second);
+  update(std::vector<double>(parameters_.size(), scale));
   return norm;
+}
+
+void AdamW::update(const std::vector<double>& scales) {
+  ++state.steps;
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    if (!parameters_[p].grad().defined()) continue;
+    if (memory_ == Memory::lean)
+      update_lean(p, scales[p]);
+    else
+      adamw_step(options, state.steps, scales[p], {parameters_[p]}, {parameters_[p].grad()},
+                 {state.first[p]}, {state.second[p]});
+  }
 }
 
 void AdamW::update_lean(size_t p, double scale) {

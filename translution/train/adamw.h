@@ -32,6 +32,8 @@ class TRANSLUTION_API AdamW {
   /// Scales the gradients to a global norm of at most `clip` (0: no clipping), updates the
   /// parameters, and returns the norm before clipping. Changes nothing if that norm is not finite.
   double step(double clip = 0.0);
+  /// The update of a step: multiplies the gradient of parameter p by scales[p].
+  void update(const std::vector<double>& scales);
   void zero_grad();
 
   AdamWOptions options;

@@ -45,14 +45,18 @@ Manifest read_manifest(const fs::path& checkpoint) {
   return locate_errors(path + ": ", [&] { return parse_manifest(text); });
 }
 
-NamedTensors load_checked(const std::string& path, const FileRecord& expected,
-                          const TensorConversion& convert = {}) {
+void verify(const std::string& path, const FileRecord& expected) {
   const int64_t bytes = InputFile(path).size();
   ensure(bytes == expected.bytes, path, ": is damaged: has ", bytes, " bytes, the manifest says ",
          expected.bytes, "; use another checkpoint");
   const auto checksum = checksum_of_file(path);
   ensure(checksum == expected.checksum, path, ": is damaged: its checksum is ", checksum,
          ", the manifest says ", expected.checksum, "; use another checkpoint");
+}
+
+NamedTensors load_checked(const std::string& path, const FileRecord& expected,
+                          const TensorConversion& convert = {}) {
+  verify(path, expected);
   return load_safetensors(path, convert).tensors;
 }
 
@@ -62,7 +66,7 @@ Checkpoint load_from(const FoundCheckpoint& found, const TensorConversion& conve
   return {found.path,
           manifest.step,
           manifest.best,
-          {load_checked(file, manifest.model, convert), {}, manifest.state}};
+          {load_checked(file, manifest.model, convert), {}, manifest.state, {}}};
 }
 
 Checkpoint load_all_from(const fs::path& path) {
@@ -71,6 +75,28 @@ Checkpoint load_all_from(const fs::path& path) {
   checkpoint.content.optimizer =
       load_checked(path / "optimizer.safetensors", found.manifest.optimizer);
   return checkpoint;
+}
+
+Checkpoint verify_all(const fs::path& path) {
+  const auto manifest = read_manifest(path);
+  verify(path / "model.safetensors", manifest.model);
+  verify(path / "optimizer.safetensors", manifest.optimizer);
+  return {path, manifest.step, manifest.best, {{}, {}, manifest.state, {}}};
+}
+
+// The first checkpoint, from the highest step down, that `load` does not throw at.
+NewestWhole newest(const std::string& directory,
+                   const std::function<Checkpoint(const fs::path&)>& load) {
+  NewestWhole result;
+  for (const int64_t step : list_steps(directory)) {
+    try {
+      result.checkpoint = load(fs::path(directory) / checkpoint_name(step));
+      break;
+    } catch (const std::runtime_error& error) {
+      result.skipped.emplace_back(error.what());
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -101,18 +127,9 @@ Checkpoint load_weights(const std::string& path) { return load_weights(find_chec
 
 Manifest load_manifest(const std::string& path) { return find_checkpoint(path).manifest; }
 
-NewestWhole newest_whole(const std::string& directory) {
-  NewestWhole result;
-  for (const int64_t step : list_steps(directory)) {
-    try {
-      result.checkpoint = load_all_from(fs::path(directory) / checkpoint_name(step));
-      break;
-    } catch (const std::runtime_error& error) {
-      result.skipped.emplace_back(error.what());
-    }
-  }
-  return result;
-}
+NewestWhole newest_whole(const std::string& directory) { return newest(directory, load_all_from); }
+
+NewestWhole newest_verified(const std::string& directory) { return newest(directory, verify_all); }
 
 std::string checkpoint_name(int64_t step) {
   char name[32];

@@ -2,9 +2,11 @@
 
 #include <torch/types.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "translution/io/safetensors.h"
@@ -16,6 +18,8 @@ namespace translution {
 struct CheckpointContent {
   NamedTensors model, optimizer;
   nlohmann::json state;  ///< of the trainer: counters, options, class names
+  /// Called with bytes of these tensors once they are in a file; may be empty.
+  std::function<void(std::string_view bytes)> written = {};
 };
 
 /// A checkpoint is a directory with model.safetensors, optimizer.safetensors and manifest.json. The
@@ -63,6 +67,8 @@ struct NewestWhole {
 /// Loads the undamaged checkpoint with the highest step from a directory of checkpoints. Writes
 /// nothing.
 NewestWhole newest_whole(const std::string& directory);
+/// The same without its tensors: compares sizes and checksums, and loads the manifest only.
+NewestWhole newest_verified(const std::string& directory);
 
 /// "step-00001234". A directory of checkpoints holds only such names, links, and names that begin
 /// with a dot.

@@ -39,7 +39,8 @@ struct Temporary {
 };
 
 // Computes the checksum from the bytes in memory, not from what the disk returns.
-FileRecord write_tensors(const std::string& path, const NamedTensors& tensors) {
+FileRecord write_tensors(const std::string& path, const NamedTensors& tensors,
+                         const std::function<void(std::string_view)>& written) {
   AtomicFile file(path);
   Checksum checksum;
   FileRecord record;
@@ -47,6 +48,7 @@ FileRecord write_tensors(const std::string& path, const NamedTensors& tensors) {
     file.write(bytes);
     checksum.add(bytes);
     record.bytes += static_cast<int64_t>(bytes.size());
+    if (written) written(bytes);
   });
   file.commit();
   record.checksum = checksum.hex();
@@ -113,8 +115,10 @@ void CheckpointStore::write(int64_t step, const CheckpointContent& content, bool
   const Temporary staged(path_of(disk::temporary_name()));
   disk::make_directory(staged.path);
   Manifest manifest{step, is_best, {}, {}, content.state};
-  manifest.model = write_tensors(staged.path + "/model.safetensors", content.model);
-  manifest.optimizer = write_tensors(staged.path + "/optimizer.safetensors", content.optimizer);
+  manifest.model =
+      write_tensors(staged.path + "/model.safetensors", content.model, content.written);
+  manifest.optimizer =
+      write_tensors(staged.path + "/optimizer.safetensors", content.optimizer, content.written);
   write_file_atomically(staged.path + "/manifest.json", format_manifest(manifest));
   move_into_place(staged.path, step);
 }

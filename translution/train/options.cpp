@@ -39,6 +39,9 @@ SettingGroup<TrainOptions> optimizer_group() {
              "weight decay of matrices and weight tables"),
            F("beta2", &O::beta2, real(0, 1), "AdamW's beta2"),
            F("clip", &O::clip, real(0, 1e9), "maximum norm of the gradients; 0: no clipping"),
+           F("clip-by", &O::clip_by, one_of(kClipBys), "which norm --clip limits")
+               .left_out_by_default()
+               .before_it("global"),
            F("label-smoothing", &O::label_smoothing, real(0, 0.99),
              "share of the target spread over all classes"),
            F("number-loss", &O::number_loss, one_of(kNumberLosses),
@@ -59,6 +62,11 @@ SettingGroup<TrainOptions> run_group() {
        F("device", &O::device, any_text("NAME"), "device to compute on: cpu, cuda, cuda:N or mps")
            .left_out_by_default()
            .free_on_resume(),
+       F("offload", &O::offload, any_text("DIR"),
+         "directory for weights and moments in mapped files, for models larger than memory")
+           .left_out_by_default()
+           .free_on_resume()
+           .unset_means("off"),
        F("log-every", &O::log_every, whole(1), "steps between log lines").free_on_resume(),
        F("eval-every", &O::eval_every, whole(0), "steps between evaluations; 0: after every epoch")
            .free_on_resume(),
@@ -79,6 +87,11 @@ void TrainOptions::check() const {
   require(shards <= batch, "shards: expected at most the batch, ", batch, ", got ", shards);
   require(min_lr <= lr, "min-lr: expected at most lr, ", lr, ", got ", min_lr);
   require(beta2 < 1, "beta2: expected less than 1, got ", beta2);
+  require(offload.empty() || clip == 0 || clip_by != ClipBy::global,
+          "clip-by: expected layer or last with offload, got global, whose norm is known only "
+          "after the first layers are updated; use --clip-by layer, --clip-by last or --clip 0");
+  require(offload.empty() || device == "cpu", "offload: expected the device cpu, got ", device);
+  require(offload.empty() || shards <= 1, "offload: expected no shards, got ", shards);
   require(workers <= 256, "workers: expected 0 to 256, got ", workers);
 }
 

@@ -23,6 +23,15 @@ inline constexpr Named<NumberLoss> kNumberLosses[] = {
     {NumberLoss::absolute, "absolute", "mean absolute error"},
 };
 
+/// How the norm of the gradients is limited.
+enum class ClipBy { global, layer, last };
+
+inline constexpr Named<ClipBy> kClipBys[] = {
+    {ClipBy::global, "global", "the norm of all gradients together"},
+    {ClipBy::layer, "layer", "the norm of each layer's gradients"},
+    {ClipBy::last, "last", "all gradients, by their norm in the previous step"},
+};
+
 /// Options of training. A step is one update of the weights.
 struct TRANSLUTION_API TrainOptions {
   int64_t epochs = 1;      ///< passes over the training data, if steps is 0
@@ -38,13 +47,15 @@ struct TRANSLUTION_API TrainOptions {
   int64_t warmup = 0;  ///< steps in which the learning rate rises from 0
   double weight_decay = 0.05;
   double beta2 = 0.999;
-  double clip = 1;  ///< maximum global norm of the gradients; 0: no clipping
+  double clip = 1;  ///< maximum norm of the gradients; 0: no clipping
+  ClipBy clip_by = ClipBy::global;
   double label_smoothing = 0;
   NumberLoss number_loss = NumberLoss::squared;  ///< of models that predict a number
   Precision precision = Precision::float32;  ///< of matrix products; weights are always float32
 
   uint64_t seed = 0;
   std::string device = "cpu";  ///< see train/device.h
+  std::string offload;         ///< directory of the mapped weights and moments; empty: in memory
   int64_t log_every = 20;      ///< steps
   int64_t eval_every = 0;      ///< steps; 0: after every epoch
   int64_t save_every = 0;      ///< steps; 0: after every epoch

@@ -23,6 +23,8 @@
 #include "translution/train/config.h"
 #include "translution/train/data_fit.h"
 #include "translution/train/device.h"
+#include "translution/train/offload.h"
+#include "translution/train/offload_check.h"
 #include "translution/train/trainer.h"
 
 namespace translution {
@@ -149,6 +151,19 @@ std::string existing_run_file(const std::string& directory) {
   return "";
 }
 
+// Null without --offload.
+std::shared_ptr<Offload> open_offload(const RunOptions& options) {
+  if (options.train.offload.empty()) return {};
+  const auto offload = std::make_shared<Offload>(options.train.offload, options.model);
+  const auto& found = offload->found();
+  if (options.resume && found.updating && options.events.message)
+    options.events.message(join("offload: step ", found.step + 1, " was interrupted in ",
+                                options.train.offload, "; its files are filled again ",
+                                has_checkpoint_to_resume(options) ? "from the last checkpoint"
+                                                                  : "with new weights"));
+  return offload;
+}
+
 }  // namespace
 
 int64_t steps_per_epoch(const DataSource& data, const TrainOptions& options) {
@@ -193,7 +208,12 @@ DataSource open_run(RunOptions& options) {
   if (!options.from.empty()) fixed_sizes.emplace_back("vocabulary");  // that of the weights
   fit_to_data(model, data, options.data.data, fixed_sizes);
   plan_start(options, data);  // throws if the weights do not fit
-  if (find_device(options.train.device).is_cpu()) check_memory(options, data.train->size());
+  const int64_t batch = std::min(options.train.batch, data.train->size());
+  const int64_t parts = options.train.accumulate;
+  if (!options.train.offload.empty())
+    check_offload(options, batch, (batch + parts - 1) / parts);
+  else if (find_device(options.train.device).is_cpu())
+    check_memory(options, data.train->size());
   return data;
 }
 
@@ -217,15 +237,21 @@ std::optional<RunStart> plan_start(const RunOptions& options, const DataSource& 
 TrainResult train(const RunOptions& options, const DataSource& data,
                   const std::atomic<bool>& stop) {
   check_run_directory(options.directory, options.resume);
-  Network network(options.model, seeded_generator(Random({options.train.seed}).bits()));
+  const auto offload = open_offload(options);
+  const auto random = seeded_generator(Random({options.train.seed}).bits());
+  Network network = offload ? offload->build(random) : Network(options.model, random);
   const auto origin = start_network(network, options, data);
   CurrentRate rate(options.model.precision);
   const auto world = world_of(options);
   Trainer trainer(
       network, data,
       {options.train, options.directory, run_texts(options), run_texts_before(),
-       [&] { return rate.gflops(); }, options.events, origin, world});
+       [&] { return rate.gflops(); }, options.events, origin, world, offload});
   if (options.resume) trainer.resume();
+  if (offload) {
+    offload->release_all();
+    offload->whole_after(trainer.step());
+  }
   // After resume(), which throws if the options do not fit the run.
   compare_ranks(options, trainer);
   if (world->is_first()) write_config(options, trainer.origin().path);

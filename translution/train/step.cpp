@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "translution/ops/compat.h"
+#include "translution/train/clip.h"
 #include "translution/train/evaluate.h"
 
 namespace translution {
@@ -18,7 +19,11 @@ AdamWOptions adamw_options(const TrainOptions& o) {
 }
 
 StepOptions step_options(const TrainOptions& options) {
-  return {options.accumulate, options.label_smoothing, options.clip, options.number_loss};
+  StepOptions step;
+  step.parts = options.accumulate, step.label_smoothing = options.label_smoothing;
+  step.clip = options.clip, step.clip_by = options.clip_by;
+  step.number_loss = options.number_loss;
+  return step;
 }
 
 Batch samples_of(const Batch& batch, int64_t begin, int64_t count) {
@@ -50,13 +55,26 @@ double add_gradients(Network& network, const Batch& batch, int64_t of, const Ste
   return sum;
 }
 
+double clip_and_update(Network& network, AdamW& optimizer, const StepOptions& options) {
+  if (options.clip_by == ClipBy::global) return optimizer.step(options.clip);
+  const auto parameters = network.module().parameters();
+  std::vector<double> norms, scales(parameters.size());
+  for (const auto& layer : parameter_layers(network)) {
+    norms.push_back(gradient_norm(gradients_of(parameters, layer)));
+    for (const size_t p : layer) scales[p] = layer_scale(options, norms.back());
+  }
+  const double norm = combined_norm(norms);
+  if (std::isfinite(norm)) optimizer.update(scales);
+  return norm;
+}
+
 StepOutcome train_step(Network& network, AdamW& optimizer, const Batch& batch,
                        const StepOptions& options, const at::Generator& dropout,
                        const std::function<void(int64_t)>& done) {
   optimizer.zero_grad();
   StepOutcome outcome;
   outcome.loss = add_gradients(network, batch, batch.input.size(0), options, dropout, done);
-  if (std::isfinite(outcome.loss)) outcome.norm = optimizer.step(options.clip);
+  if (std::isfinite(outcome.loss)) outcome.norm = clip_and_update(network, optimizer, options);
   return outcome;
 }
 

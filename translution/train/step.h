@@ -14,6 +14,8 @@ struct StepOptions {
   int64_t parts = 1;           ///< that the batch is split into, to save memory
   double label_smoothing = 0;  ///< share of the target spread over all classes
   double clip = 0;             ///< maximum norm of the gradients; 0: no clipping
+  ClipBy clip_by = ClipBy::global;
+  double last_norm = 0;  ///< of the previous step, for ClipBy::last; 0 in the first step
   NumberLoss number_loss = NumberLoss::squared;
 };
 
@@ -35,6 +37,11 @@ TRANSLUTION_API Batch samples_of(const Batch& batch, int64_t begin, int64_t coun
 TRANSLUTION_API double add_gradients(Network& network, const Batch& samples, int64_t of,
                                      const StepOptions& options, const at::Generator& dropout = {},
                                      const std::function<void(int64_t parts)>& done = {});
+
+/// Clips the gradients and updates the weights, unless the norm is not finite. Returns the norm
+/// before clipping.
+TRANSLUTION_API double clip_and_update(Network& network, AdamW& optimizer,
+                                       const StepOptions& options);
 
 /// One update of the weights: forward and backward of each part of the batch, then the optimizer.
 /// Dropout draws from `dropout`, or from the process's generator if it is undefined. Returns early,

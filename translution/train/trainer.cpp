@@ -14,6 +14,7 @@
 #include "translution/models/cost.h"
 #include "translution/nn/generator.h"
 #include "translution/train/device.h"
+#include "translution/train/offload_step.h"
 #include "translution/train/resident.h"
 
 namespace translution {
@@ -120,7 +121,8 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
       setup_(std::move(setup)),
       options_(setup_.options),
       parameters_(named_parameters_of(network.module())),
-      optimizer_(tensors_of(parameters_), adamw_options(options_)),
+      optimizer_(tensors_of(parameters_), adamw_options(options_),
+                 setup_.offload ? AdamW::Memory::lean : AdamW::Memory::ready),
       world_(setup_.world),
       shards_(shards_of(*world_, options_, std::min(options_.batch, data.train->size()))),
       store_(world_->is_first() ? std::make_unique<CheckpointStore>(
@@ -130,6 +132,7 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
       total_(total_steps(data, options_)),
       origin_(setup_.origin) {
   options_.check();
+  if (setup_.offload) setup_.offload->attach(optimizer_.state);
   for (const auto& [name, text] :
        setup_.config)  // check early: the first checkpoint may be hours away
     require(is_utf8(text), name, ": expected text in UTF-8, got '", escape_bytes(text), "'");
@@ -138,7 +141,8 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
 }
 
 void Trainer::resume() {
-  const auto newest = newest_whole(setup_.directory + "/checkpoints");
+  const auto checkpoints = setup_.directory + "/checkpoints";
+  const auto newest = setup_.offload ? newest_verified(checkpoints) : newest_whole(checkpoints);
   if (setup_.events.message)
     for (const auto& line : newest.skipped) setup_.events.message(line);
   ensure(newest.checkpoint || newest.skipped.empty(), setup_.directory,
@@ -180,12 +184,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   require(checkpoint.step <= total_, "resume: ", setup_.directory, " has reached step ",
           checkpoint.step, ", expected at most ", total_,
           "; raise --steps or --epochs, or use another --out");
-  for (size_t p = 0; p < parameters_.size(); ++p) {
-    auto& [name, tensor] = parameters_[p];
-    copy_into(tensor, checkpoint.content.model, name);
-    copy_into(optimizer_.state.first[p], checkpoint.content.optimizer, "first." + name);
-    copy_into(optimizer_.state.second[p], checkpoint.content.optimizer, "second." + name);
-  }
+  restore_tensors(checkpoint);
   optimizer_.state.steps = state.at("optimizer_steps");
   state_.step = checkpoint.step;
   state_.best = state.at("best");
@@ -193,7 +192,18 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   state_.loss_sum = state.at("loss_sum");
   state_.loss_count = state.at("loss_count");
   state_.evaluation_pending = state.value("owes_evaluation", false);
+  state_.last_norm = state.value("last_norm", 0.0);
   saved_ = state_.step;
+}
+
+void Trainer::restore_tensors(const Checkpoint& checkpoint) {
+  if (setup_.offload) return setup_.offload->load(checkpoint.path);
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    auto& [name, tensor] = parameters_[p];
+    copy_into(tensor, checkpoint.content.model, name);
+    copy_into(optimizer_.state.first[p], checkpoint.content.optimizer, "first." + name);
+    copy_into(optimizer_.state.second[p], checkpoint.content.optimizer, "second." + name);
+  }
 }
 
 // Reports changed settings that may change on resume.
@@ -253,7 +263,10 @@ CheckpointContent Trainer::content() const {
                    {"evaluated", state_.evaluated},
                    {"loss_sum", state_.loss_sum},
                    {"loss_count", state_.loss_count},
+                   {"last_norm", state_.last_norm},
                    {"owes_evaluation", state_.evaluation_pending}};
+  if (setup_.offload)
+    content.written = [this](std::string_view bytes) { setup_.offload->release(bytes); };
   if (!origin_.path.empty())
     content.state["from"] = {{"path", origin_.path}, {"checksum", origin_.checksum}};
   return content;
@@ -292,26 +305,33 @@ void Trainer::require_finite_value(double number, const char* what, const BatchP
       last, "; try a lower --lr or a longer --warmup"));
 }
 
+LoadedBatch Trainer::next_batch(Loader& loader, BatchPlan& plan) {
+  const auto start = Clock::now();
+  auto loaded = *loader.next();
+  waited_ += seconds_since(start);
+  plan.epoch = loaded.plan.epoch, plan.index = loaded.plan.index;
+  plan.samples.insert(plan.samples.end(), loaded.plan.samples.begin(), loaded.plan.samples.end());
+  return loaded;
+}
+
+// Dropout draws different numbers in each shard.
+at::Generator Trainer::dropout_of_shard(int64_t shard) {
+  const auto step = static_cast<uint64_t>(state_.step), s = static_cast<uint64_t>(shard);
+  Random random = shard == 0 ? Random({options_.seed, step, kDropout})
+                             : Random({options_.seed, step, kDropout, s});
+  return seeded_generator(random.bits(), network_.device());
+}
+
 // Adds the gradients of this process's shards to the tree, and all their samples to the plan. Returns
 // the share of each shard of the batch in the loss; 0 for the shards of other processes.
 torch::Tensor Trainer::add_shards(Loader& loader, GradientTree& tree, BatchPlan& plan) {
   auto losses = torch::zeros({shards_.all}, torch::kDouble);
-  const auto step = static_cast<uint64_t>(state_.step);
   const int64_t samples = batch_samples();
-  for (int64_t c = shards_.first; c < shards_.first + shards_.count; ++c) {
-    const auto start = Clock::now();
-    const auto loaded = loader.next();
-    waited_ += seconds_since(start);
-    plan.epoch = loaded->plan.epoch, plan.index = loaded->plan.index;
-    plan.samples.insert(plan.samples.end(), loaded->plan.samples.begin(),
-                        loaded->plan.samples.end());
-    const auto shard = static_cast<uint64_t>(c);
-    Random random = shard == 0 ? Random({options_.seed, step, kDropout})
-                                   : Random({options_.seed, step, kDropout, shard});
-    const double loss =
-        add_gradients(network_, loaded->batch, samples, step_options(options_),
-                      seeded_generator(random.bits(), network_.device()));
-    losses[c] = loss;
+  for (int64_t shard = shards_.first; shard < shards_.first + shards_.count; ++shard) {
+    const auto loaded = next_batch(loader, plan);
+    const double loss = add_gradients(network_, loaded.batch, samples, step_options(options_),
+                                      dropout_of_shard(shard));
+    losses[shard] = loss;
     if (!std::isfinite(loss)) break;
     tree.add_shard();
   }
@@ -326,12 +346,17 @@ torch::Tensor Trainer::shared(const torch::Tensor& values, bool interrupted) {
   return all.narrow(0, 0, values.numel()).view_as(values);
 }
 
-// Returns the gradients' norm.
-double Trainer::take_step(Loader& loader) {
-  optimizer_.options.lr = learning_rate(options_, state_.step, total_);
+StepOptions Trainer::options_of_step() const {
+  auto options = step_options(options_);
+  options.last_norm = state_.last_norm;
+  return options;
+}
+
+// The gradients of all shards of the batch, added as a tree, then the update of the weights. Returns
+// early, without changing a weight, if the loss or the norm is not finite.
+StepOutcome Trainer::step_in_memory(Loader& loader, BatchPlan& plan) {
   optimizer_.zero_grad();
   GradientTree tree(tensors_of(parameters_));
-  BatchPlan plan;
   auto losses = torch::zeros({shards_.all}, torch::kDouble);
   bool interrupted = false;
   try {
@@ -340,16 +365,35 @@ double Trainer::take_step(Loader& loader) {
     interrupted = true;
   }
   losses = shared(losses, interrupted);
-  double loss = 0;
-  for (int64_t shard = 0; shard < shards_.all; ++shard) loss += losses[shard].item<double>();
-  require_finite_value(loss, "the loss", plan);
+  StepOutcome outcome;
+  for (int64_t shard = 0; shard < shards_.all; ++shard)
+    outcome.loss += losses[shard].item<double>();
+  if (!std::isfinite(outcome.loss)) return outcome;
   world_->tree_sum(tree.finish());
-  const double norm = optimizer_.step(options_.clip);
-  require_finite_value(norm, "the norm of the gradients", plan);
-  state_.loss_sum += loss;
+  outcome.norm = clip_and_update(network_, optimizer_, options_of_step());
+  return outcome;
+}
+
+// One process and one shard: the weights are updated inside backward.
+StepOutcome Trainer::step_in_files(Loader& loader, BatchPlan& plan) {
+  const auto loaded = next_batch(loader, plan);
+  return offload_step({network_, optimizer_, *setup_.offload, state_.step}, loaded.batch,
+                      options_of_step(), dropout_of_shard(0));
+}
+
+// Returns the gradients' norm.
+double Trainer::take_step(Loader& loader) {
+  optimizer_.options.lr = learning_rate(options_, state_.step, total_);
+  BatchPlan plan;
+  const auto outcome =
+      setup_.offload ? step_in_files(loader, plan) : step_in_memory(loader, plan);
+  require_finite_value(outcome.loss, "the loss", plan);
+  require_finite_value(outcome.norm, "the norm of the gradients", plan);
+  state_.loss_sum += outcome.loss;
   ++state_.loss_count;
   ++state_.step;
-  return norm;
+  state_.last_norm = outcome.norm;
+  return outcome.norm;
 }
 
 void Trainer::log_training(double norm) {
@@ -366,10 +410,12 @@ void Trainer::log_training(double norm) {
     metrics.values.emplace_back("samples_per_s", samples);
   metrics.values.emplace_back("gflops", gflops);
   if (setup_.product_gflops)
-    metrics.values.emplace_back(share_metric(model.precision), 
+    metrics.values.emplace_back(share_metric(model.precision),
                                 gflops / world_->size() / setup_.product_gflops());
   metrics.values.emplace_back("input_share", waited_ / seconds_);
   metrics.values.emplace_back("resident_mib", resident_mib());
+  if (setup_.offload)
+    for (auto& value : usage_.take(seconds_)) metrics.values.push_back(std::move(value));
   log_metrics(metrics);
   latest_ = metrics;
 }
@@ -379,16 +425,29 @@ void Trainer::begin_log_line() {
   samples_ = 0, seconds_ = 0, waited_ = 0;
 }
 
-// The results on all evaluation sets. Each rank evaluates every size-th batch.
+// The figures of this rank's batches of an evaluation set: every size-th one.
+torch::Tensor Trainer::evaluate_on(const EvaluationSet& set) {
+  auto& between_blocks = network_.backbone()->between_blocks;
+  const auto usual = between_blocks;
+  const auto reset = c10::make_scope_exit([&] { between_blocks = usual; });
+  if (setup_.offload)
+    between_blocks = [&] {
+      usual();
+      setup_.offload->release_all();
+    };
+  return evaluate_batches(network_, set.dataset,
+                          {options_.batch, options_.workers, target_unit(data_), world_->rank(),
+                           world_->size()});
+}
+
+// The results on all evaluation sets.
 std::vector<Evaluation> Trainer::evaluations() {
   std::vector<Evaluation> results;
   for (const auto& set : data_.evaluation) {
     bool interrupted = false;
     auto figures = no_figures(*set.dataset, options_.batch);
     try {
-      figures = evaluate_batches(network_, set.dataset,
-                                 {options_.batch, options_.workers, target_unit(data_),
-                                  world_->rank(), world_->size()});
+      figures = evaluate_on(set);
     } catch (const Interrupted&) {
       interrupted = true;
     }
@@ -435,6 +494,7 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
     const double norm = take_step(loader);
     samples_ += batch_samples();
     seconds_ += seconds_since(start);
+    usage_.add_step();
     if (is_due(options_.log_every)) {
       if (world_->is_first()) log_training(norm);
       begin_log_line();

@@ -15,8 +15,10 @@
 #include "translution/train/evaluate.h"
 #include "translution/train/gradient_tree.h"
 #include "translution/train/metrics_log.h"
+#include "translution/train/offload.h"
 #include "translution/train/run.h"
 #include "translution/train/step.h"
+#include "translution/train/usage.h"
 
 namespace translution {
 
@@ -45,6 +47,9 @@ class Trainer {
     Origin origin = {};  ///< of the weights, if they are not random
     /// The processes that train together. Rank 0 writes the files.
     std::shared_ptr<World> world = std::make_shared<World>();
+    /// Optional, for a single process: holds the weights of the network in files, and will hold the
+    /// moments.
+    std::shared_ptr<Offload> offload = {};
   };
   Trainer(Network& network, const DataSource& data, Setup setup);
 
@@ -71,9 +76,15 @@ class Trainer {
     bool evaluation_pending = false;  // the evaluation after this step was interrupted
     double loss_sum = 0;              // since the last line of the log
     int64_t loss_count = 0;
+    double last_norm = 0;  // of the gradients, for ClipBy::last
   };
 
   double take_step(Loader& loader);
+  StepOutcome step_in_memory(Loader& loader, BatchPlan& plan);
+  StepOutcome step_in_files(Loader& loader, BatchPlan& plan);
+  StepOptions options_of_step() const;
+  at::Generator dropout_of_shard(int64_t shard);
+  LoadedBatch next_batch(Loader& loader, BatchPlan& plan);
   torch::Tensor add_shards(Loader& loader, GradientTree& tree, BatchPlan& plan);
   torch::Tensor shared(const torch::Tensor& values, bool interrupted);
   void require_finite_value(double number, const char* what, const BatchPlan& plan) const;
@@ -81,11 +92,13 @@ class Trainer {
   void begin_log_line();
   bool evaluate_all();
   std::vector<Evaluation> evaluations();
+  torch::Tensor evaluate_on(const EvaluationSet& set);
   void train_on(const std::atomic<bool>& stop);
   bool run_until(const std::atomic<bool>& stop);
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);
+  void restore_tensors(const Checkpoint& checkpoint);
   void restore_origin(const Checkpoint& checkpoint);
   void report_changes(const Checkpoint& checkpoint) const;
   void log_metrics(const Metrics& metrics);
@@ -111,6 +124,7 @@ class Trainer {
   // Since the last log line, or since the run was resumed.
   int64_t samples_ = 0;
   double seconds_ = 0, waited_ = 0;  // total; waiting for data
+  Usage usage_;
 };
 
 }  // namespace translution

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "translution/models/network.h"
+#include "translution/train/step.h"
+
+namespace translution {
+
+/// The layer of a parameter: 0 before the blocks, 1 to `depth` in a block, depth + 1 behind them.
+size_t layer_of_parameter(const std::string& name, int64_t depth);
+
+/// The parameters of a network by layer, as indices of `parameters()`.
+std::vector<std::vector<size_t>> parameter_layers(Network& network);
+
+/// The gradients of some parameters; those without a gradient are left out.
+std::vector<torch::Tensor> gradients_of(const std::vector<torch::Tensor>& parameters,
+                                        const std::vector<size_t>& indices);
+
+/// The factor of a layer's gradients for ClipBy::layer and ClipBy::last; `norm` is that of the
+/// layer's gradients.
+double layer_scale(const StepOptions& options, double norm);
+
+/// The norm of all gradients from the norms of the layers.
+double combined_norm(const std::vector<double>& norms);
+
+}  // namespace translution
