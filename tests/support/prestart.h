@@ -1,6 +1,5 @@
 #pragma once
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -35,7 +34,7 @@ inline bool is_own(const std::string& variable) {
   return false;
 }
 
-/// What a process has from its start: a child of a fork must have the same.
+/// What a process has from its start: a child of a fork must have the same. Its cores are set.
 inline std::string inherited(char** environment) {
   std::set<std::string> parts;
   for (char** entry = environment; *entry != nullptr; ++entry)  // what libraries read at their load
@@ -52,10 +51,7 @@ inline std::string inherited(char** environment) {
   }
   const mode_t mask = umask(0);
   umask(mask);
-  cpu_set_t cores;
-  sched_getaffinity(0, sizeof cores, &cores);
   text += std::to_string(mask);
-  for (int core = 0; core < CPU_SETSIZE; ++core) text += CPU_ISSET(core, &cores) ? "1" : "0";
   for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGPIPE}) {
     struct sigaction now {};
     sigaction(signal, nullptr, &now);
