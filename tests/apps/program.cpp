@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,8 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include "tests/support/prestart.h"
 
 namespace translution {
 namespace {
@@ -48,6 +52,46 @@ pid_t start(const std::string& command) {
   _exit(127);
 }
 
+// The program in front of its `main`, as long as this process.
+class Prestart {
+ public:
+  Prestart() {
+    const std::string name = "translution-test-" + std::to_string(getpid());
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, name.size());  // abstract: no file
+    const auto size = static_cast<socklen_t>(sizeof address.sun_family + 1 + name.size());
+    const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener, SOMAXCONN), 0);
+    id_ = fork();
+    if (id_ == 0) {
+      setenv("LD_PRELOAD", TRANSLUTION_PRESTART, 1);
+      setenv(prestart::kSocket, std::to_string(listener).c_str(), 1);
+      execl(TRANSLUTION_PROGRAM, TRANSLUTION_PROGRAM, nullptr);
+      _exit(127);
+    }
+    close(listener);
+    setenv(prestart::kName, name.c_str(), 1);
+  }
+  ~Prestart() {
+    kill(id_, SIGKILL);
+    waitpid(id_, nullptr, 0);
+  }
+  Prestart(const Prestart&) = delete;
+  Prestart& operator=(const Prestart&) = delete;
+
+ private:
+  pid_t id_;
+};
+
+// What a shell calls: the program, or what asks the process in front of `main` to be it.
+std::string program(const std::string& before) {
+  if (before.find("LD_PRELOAD") != std::string::npos) return before + " " TRANSLUTION_PROGRAM " ";
+  static const Prestart prestart;
+  return before + " " TRANSLUTION_PRESTARTED " ";
+}
+
 }  // namespace
 
 std::string with_fault(const std::string& fault) {
@@ -56,7 +100,7 @@ std::string with_fault(const std::string& fault) {
 
 Outcome run(const std::string& arguments, const std::string& before) {
   const std::string errors = errors_path();
-  const std::string command = before + " " TRANSLUTION_PROGRAM " " + arguments + " 2>" + errors;
+  const std::string command = program(before) + arguments + " 2>" + errors;
   FILE* pipe = popen(("exec env " + command).c_str(), "r");
   const std::string out = read_all(pipe);
   const int status = pclose(pipe);
@@ -79,7 +123,9 @@ Outcome Started::wait() const {
 Measured run_measured(const std::string& arguments, double seconds, const std::string& errors) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  const pid_t id = start("exec " TRANSLUTION_PROGRAM " " + arguments + " >/dev/null 2>" + errors);
+  const std::string peak = errors + ".peak";
+  const pid_t id = start("exec env " + (prestart::kPeak + ("=" + peak)) + " " + program("") +
+                         arguments + " >/dev/null 2>" + errors);
   Measured measured;
   int status = 0;
   rusage used{};
@@ -89,7 +135,8 @@ Measured run_measured(const std::string& arguments, double seconds, const std::s
   }
   measured.code = code_of(status);
   measured.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  measured.peak_kib = used.ru_maxrss;
+  const std::string of_child = take_file(peak);  // none, if the program was started by itself
+  measured.peak_kib = of_child.empty() ? used.ru_maxrss : std::stoll(of_child);
   measured.err = take_file(errors);
   return measured;
 }

@@ -16,7 +16,8 @@ struct Outcome {
 };
 
 /// Runs the program. `before` is placed in front of it: environment variables, as in
-/// with_fault("kill:7").
+/// with_fault("kill:7"). Calls in the usual environment fork a process that has loaded LibTorch
+/// (tests/support/prestart.h).
 Outcome run(const std::string& arguments, const std::string& before = "");
 
 /// Environment variables that make a system call of the program fail (tests/support/write_fault.h).

@@ -112,7 +112,7 @@ TEST_F(Resume, AFullDiskDuringASaveIsReportedAndLeavesThePreviousCheckpoint) {
 // Calls 450 to 850 belong to the second save. A fault stops the run with a message or has no
 // effect.
 TEST_F(Resume, AFullDiskOrAShortWriteDuringASaveLeavesThePreviousCheckpoint) {
-  const int64_t every = repeats(200, 10);
+  const int64_t every = repeats(400, 10);
   int64_t good = 0, all = 0;
   for (const char* kind : {"enospc:", "torn:", "cut:"})
     for (int64_t call = 450; call <= 850; call += every, ++all) {

@@ -21,8 +21,10 @@ from typing import Dict, List, Set, Tuple
 import translution
 import translution.convert
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 import readers_files
 from pages import Page, PageError, Snippet, read_pages
+from prestart import Prestart
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_NOT_RUN = 8
@@ -35,14 +37,17 @@ TINY = [
     (r"translution reproduce ", "--rows 2 --steps 1 --batch 2 --train-limit 8 --eval-limit 8 --warmup 0"),
     (r"translution train .*--help", ""),
     (r"translution launch ", "--hybrid-layers 1 --steps 1 --batch 8 --eval-limit 8"),
+    (r"translution train .*--hold-out ", "--hold-out 8 --hybrid-layers 1 --steps 1 --batch 2 --eval-limit 8"),
     (r"translution train ", "--hybrid-layers 1 --steps 1 --batch 2 --eval-limit 8"),
     (r"translution generate ", "--tokens 4"),
-    (r"translution bench op --points ", "--points 30 --dim 24 --heads 3 --dim-head 8 --batch 2 --repeats 1"),
-    (r"translution bench op ", "--dim 24 --heads 3 --dim-head 8 --batch 2 --repeats 1"),
+    (r"translution bench op .*--points ", "--points 30 --dim 24 --heads 3 --dim-head 8 --batch 2 --repeats 1"),
+    (r"translution bench op .*--grid 512", "--grid 64 --dim 24 --heads 3 --dim-head 8 --batch 2 --repeats 1"),
+    (r"translution bench op\b", "--dim 24 --heads 3 --dim-head 8 --batch 2 --repeats 1"),
     (r"translution bench step ", "--hybrid-layers 1 --batch 2 --repeats 1"),
     (r"translution bench generate ", "--model gpt-tiny-32 --repeats 1"),
     (r"translution\.bench_step", "--method alpha_translution --batch 2 --repeats 1 --rounds 1"),
     (r"translution\.bench_points", "--batch 1 --points 20 --dim 16 --neighbours 4 --rounds 1"),
+    (r"scripts/serve-latency ", "--model vit-2x24x2x48/42 --repeats 3"),
     (r"scripts/figures measure", "--only gated_position --repeats 1"),
     (r"build/benchmarks/bench_bf16", "--quick"),
     (r"build/benchmarks/", "--benchmark_list_tests"),
@@ -82,11 +87,19 @@ def printed_remarks(text: str) -> List[str]:
     return re.findall(r"^print\(.*\)\s+# (.+)$", text, re.M)
 
 
-class Sandbox:
-    """The folder of one page."""
+def environment_of(build: Path) -> Dict[str, str]:
+    """The environment of all commands, but for the paths of a page's folder."""
+    return {**{k: v for k, v in os.environ.items() if not k.startswith("TRANSLUTION_")},
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TRANSLUTION_LIBRARY": str(build / "libtranslution.so"),  # of a build outside of the tree
+            "OMP_WAIT_POLICY": "passive"}  # beside other tests
 
-    def __init__(self, folder: Path, build: Path) -> None:
-        self.folder, self.program = folder, build / "translution"
+
+class Sandbox:
+    """The folder of one page; `program` is what its commands call, in this environment."""
+
+    def __init__(self, folder: Path, build: Path, program: Path, environment: Dict[str, str]) -> None:
+        self.folder, self.program = folder, program
         self.python: Dict = {}  # names that the page's Python has made
         for path in ROOT.iterdir():
             if path.name in ("README.md", "configs", "docs", "results"):  # that commands write
@@ -94,19 +107,16 @@ class Sandbox:
             elif not path.name.startswith(".") and path.name != "build" and path.resolve() != build:
                 (folder / path.name).symlink_to(path)
         (folder / "build").mkdir()
-        for path in [self.program, build / "benchmarks", *build.glob("libtranslution*.so*")]:
+        (folder / "build" / "translution").symlink_to(program)
+        for path in [build / "benchmarks", *build.glob("libtranslution*.so*")]:
             (folder / "build" / path.name).symlink_to(path)
         tools = folder / "env" / "bin"  # an environment into which the package is installed
         tools.mkdir(parents=True)
         for name in ("python", "python3"):
             (tools / name).write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
             (tools / name).chmod(0o755)
-        self.environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith("TRANSLUTION_")},
-            "PATH": f"{folder / 'build'}:{tools}:{os.environ['PATH']}",
-            "PYTHONPATH": str(folder / "python"), "PYTHONDONTWRITEBYTECODE": "1",
-            "TRANSLUTION_LIBRARY": str(build / "libtranslution.so"),  # of a build outside of the tree
-            "OMP_WAIT_POLICY": "passive"}  # beside other tests
+        self.environment = {**environment, "PATH": f"{folder / 'build'}:{tools}:{os.environ['PATH']}",
+                            "PYTHONPATH": str(folder / "python")}
 
     def run_command(self, snippet: Snippet) -> None:
         command = tiny(snippet.text).replace("/usr/bin/python3", sys.executable)
@@ -298,9 +308,12 @@ def main(build: Path, only: List[str]) -> int:
     check_files(pages, report)
     run_cpp(build / "tests" / "docs_snippets", pages, report)
     done: Set[str] = set()
-    for page in pages:
-        with tempfile.TemporaryDirectory(prefix="page-", dir=build) as folder:
-            run_page(page, Sandbox(Path(folder), build), report, done)
+    tests = build / "tests"
+    with Prestart(build / "translution", tests / "libprestart.so", environment_of(build)) as prestart:
+        for page in pages:
+            with tempfile.TemporaryDirectory(prefix="page-", dir=build) as folder:
+                sandbox = Sandbox(Path(folder), build, tests / "prestarted", prestart.environment)
+                run_page(page, sandbox, report, done)
     return report.close()
 
 

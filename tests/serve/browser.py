@@ -3,8 +3,9 @@
 import base64
 import json
 import os
+import re
 import shutil
-import socket
+import signal
 import subprocess
 import tempfile
 import time
@@ -15,6 +16,7 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's name of an ele
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--force-device-scale-factor=1"]
+SECONDS, CALL_SECONDS = 30, 120  # that a page has to show something, and that one command may take
 KEYS = {"ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015", "Escape": "\ue00c",
         "Shift": "\ue008"}
 
@@ -23,47 +25,67 @@ def found():
     return shutil.which("chromium") is not None and shutil.which("chromedriver") is not None
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+class Driver:
+    """A chromedriver, which chooses a free port itself."""
 
-
-class Browser:
-    def __init__(self, width=1500, height=1200):
-        self.profile = tempfile.mkdtemp(prefix="serve-browser-")
-        port = free_port()
-        self.driver = subprocess.Popen(["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.DEVNULL, env={**os.environ, "HOME": self.profile})
-        self.root = f"http://127.0.0.1:{port}"
-        self.session = ""
-        self.wait(lambda: self.call("GET", "/status")["ready"], "chromedriver")
-        options = {"args": [*FLAGS, f"--user-data-dir={self.profile}/data", f"--window-size={width},{height}"],
-                   "binary": shutil.which("chromium")}
-        capabilities = {"browserName": "chrome", "goog:chromeOptions": options,
-                        "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
-        made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
-        self.session = f"/session/{made['sessionId']}"
-
-    def close(self):
-        try:
-            if self.session:
-                self.call("DELETE", self.session)
-        finally:
-            self.driver.terminate()
-            self.driver.wait(10)
-            shutil.rmtree(self.profile, ignore_errors=True)
+    def __init__(self, profile):
+        self.process = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        text=True, env={**os.environ, "HOME": profile}, start_new_session=True)
+        for line in self.process.stdout:
+            port = re.search(r"started successfully on port (\d+)", line)
+            if port:
+                self.root = f"http://127.0.0.1:{port.group(1)}"
+                return
+        raise AssertionError(f"chromedriver ended with {self.process.wait()} and named no port")
 
     def call(self, method, path, values=None):
         data = json.dumps(values or {}).encode() if method == "POST" else None
         request = urllib.request.Request(self.root + path, data=data, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
+            with urllib.request.urlopen(request, timeout=CALL_SECONDS) as response:
                 return json.load(response)["value"]
         except urllib.error.HTTPError as error:
             raise AssertionError(json.load(error)["value"]["message"]) from error
 
-    def wait(self, condition, what, seconds=20):
+    def close(self):
+        """Ends it and the browsers that it started."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Browser:
+    def __init__(self, width=1500, height=1200):
+        self.profile = tempfile.mkdtemp(prefix="serve-browser-")
+        for attempt in range(3):  # a busy machine may start it too late for its driver
+            self.driver = Driver(self.profile)
+            try:
+                self.session = self.new_session(f"{self.profile}/data-{attempt}", width, height)
+                return
+            except (AssertionError, OSError) as error:
+                self.driver.close()
+                failure = error
+        raise AssertionError(f"chromium does not start: {failure}")
+
+    def new_session(self, data, width, height):
+        options = {"args": [*FLAGS, f"--user-data-dir={data}", f"--window-size={width},{height}"],
+                   "binary": shutil.which("chromium")}
+        capabilities = {"browserName": "chrome", "goog:chromeOptions": options,
+                        "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
+        made = self.driver.call("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
+        return f"/session/{made['sessionId']}"
+
+    def close(self):
+        try:
+            self.call("DELETE", "")
+        finally:
+            self.driver.close()
+            shutil.rmtree(self.profile, ignore_errors=True)
+
+    def call(self, method, path, values=None):
+        return self.driver.call(method, self.session + path, values)
+
+    def wait(self, condition, what, seconds=SECONDS):
         """The first true value of the condition."""
         end = time.time() + seconds
         while True:
@@ -78,18 +100,22 @@ class Browser:
 
     # ------------------------------------------------------------------------------------- page
     def open(self, url):
-        self.call("POST", f"{self.session}/url", {"url": url})
+        self.call("POST", "/url", {"url": url})
 
     def run(self, script, *arguments):
-        return self.call("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def run_later(self, script, *arguments):
+        """What the script passes to the function that is its last argument."""
+        return self.call("POST", "/execute/async", {"script": script, "args": list(arguments)})
 
     def devtools(self, command, **parameters):
-        return self.call("POST", f"{self.session}/goog/cdp/execute", {"cmd": command, "params": parameters})
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def text(self, selector):
         return self.run("const it = document.querySelector(arguments[0]); return it ? it.textContent : ''", selector)
 
-    def wait_for(self, selector, part, seconds=20):
+    def wait_for(self, selector, part, seconds=SECONDS):
         """The text of an element, as soon as it contains the part."""
         try:
             return self.wait(lambda: part in self.text(selector) and self.text(selector), "", seconds)
@@ -97,23 +123,29 @@ class Browser:
             raise AssertionError(f"{selector}: expected '{part}', got '{self.text(selector)}'") from None
 
     def element(self, selector):
-        return self.call("POST", f"{self.session}/element", {"using": "css selector", "value": selector})
+        find = {"using": "css selector", "value": selector}
+        return self.wait(lambda: self.call("POST", "/element", find), selector)
 
     def click(self, selector):
-        self.call("POST", f"{self.session}/element/{self.element(selector)[ELEMENT]}/click")
+        self.call("POST", f"/element/{self.element(selector)[ELEMENT]}/click")
 
-    def pointer(self, selector, *ways, press=True):
-        """Presses at the first way, moves on to the others, and releases: offsets from the middle in CSS pixels."""
+    def pointer(self, selector, *ways, press=True, kind="mouse"):
+        """Presses at the first way, moves on to the others, and releases: offsets from the middle in CSS pixels. Returns
+        after the page has seen the last event."""
         origin = self.element(selector)
         moves = [{"type": "pointerMove", "duration": 30, "x": x, "y": y, "origin": origin} for x, y in ways]
         if press:
             moves = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]
-        self.call("POST", f"{self.session}/actions", {"actions": [
-            {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": moves}]})
+        self.run("window.lastSeen = false;"
+                 "addEventListener(arguments[0], () => (window.lastSeen = true), {capture: true, once: true})",
+                 "pointerup" if press else "pointermove")
+        self.call("POST", "/actions", {"actions": [
+            {"type": "pointer", "id": kind, "parameters": {"pointerType": kind}, "actions": moves}]})
+        self.wait(lambda: self.run("return window.lastSeen"), "the pointer's last event")
 
     def keys(self, *keys):
         presses = [{"type": kind, "value": KEYS.get(key, key)} for key in keys for kind in ("keyDown", "keyUp")]
-        self.call("POST", f"{self.session}/actions", {"actions": [{"type": "key", "id": "keys", "actions": presses}]})
+        self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": presses}]})
 
     def choose(self, selector, value):
         self.run("const it = document.querySelector(arguments[0]); it.value = arguments[1];"
@@ -121,11 +153,11 @@ class Browser:
 
     def screenshot(self, path):
         with open(path, "wb") as file:
-            file.write(base64.b64decode(self.call("GET", f"{self.session}/screenshot")))
+            file.write(base64.b64decode(self.call("GET", "/screenshot")))
 
     # ------------------------------------------------------------------------------------- logs
     def log(self, kind):
-        return self.call("POST", f"{self.session}/se/log", {"type": kind})
+        return self.call("POST", "/se/log", {"type": kind})
 
     def requested(self):
         """Addresses that were asked for since the last call."""

@@ -14,7 +14,7 @@ from served import Served
 SEED = 20261118
 
 
-def raw(port, data, seconds=3.0):
+def raw(port, data, seconds=30.0):
     """What the server sends for these bytes."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         try:

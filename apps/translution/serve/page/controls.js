@@ -51,7 +51,10 @@ export function clear() {
   change({drawing: true});
 }
 
-async function open(file) {
+async function open(input) {
+  const [file] = input.files;
+  if (!file) return;
+  input.value = '';  // so that the same file can be chosen again
   const {image} = await post('/api/picture', file);
   change({drawing: false});
   setImage(image, '', false);
@@ -200,7 +203,7 @@ export function makeControls(report) {
   byId('another').addEventListener('click', () => report(showSample()));
   byId('draw').addEventListener('click', toggleDrawing);
   byId('clear').addEventListener('click', clear);
-  byId('file').addEventListener('change', (event) => report(open(event.target.files[0])));
+  byId('file').addEventListener('change', (event) => report(open(event.target)));
   byId('scale').addEventListener('input', (event) => setScale(Number(event.target.value)));
   byId('label').addEventListener('change', (event) => change({label: event.target.value}));
   byId('layer').addEventListener('change', (event) => change({layer: Number(event.target.value)}));

@@ -4,33 +4,38 @@ import {get, pause, pictureBody, post} from './api.js';
 import {clear, makeControls, showSample} from './controls.js';
 import {showCurves} from './curves.js';
 import {element, makePanel} from './panel.js';
-import {change, changeAnswer, modelRuns, onChange, state} from './state.js';
+import {change, changeAnswer, modelRuns, onChange, state, wantedKeys} from './state.js';
 
-const REFRESH = 2000, MAP_PAUSE = 200, BUSY_PAUSE = 300;  // milliseconds
+const REFRESH = 2000, MAP_PAUSE = 200, BUSY_PAUSE = 300, READABLE = 8000;  // milliseconds
 
+let troubled = 0;  // when something went wrong last
 function trouble(error) {
+  if (error)
+    troubled = Date.now();
+  else if (Date.now() - troubled < READABLE)
+    return;
   const line = document.getElementById('trouble');
   line.textContent = error ? error.message : '';
   line.hidden = !error;
 }
 
-/// Shows what goes wrong in a promise, until something goes right.
+/// Shows what goes wrong in a promise, until something goes right and there was time to read it.
 const report = (promise) => Promise.resolve(promise).then(() => trouble(null), trouble);
 
 // ------------------------------------------------------------------- what follows from the input
 
-/// A function that calls `ask` for the newest key, one call at a time; keys that were passed over
-/// are never asked. `ask` gets a function that tells whether its key is still the newest. What
-/// failed is asked again at the next change.
+/// A function that calls `ask` with the newest input, one call at a time; inputs that were passed
+/// over are never asked. Inputs of the same key are the same. `ask` also gets a function that tells
+/// whether its input is still the newest. What failed is asked again at the next change.
 function latest(ask) {
   let wanted = null, asked = null, busy = false;
   const run = async () => {
     busy = true;
-    while (wanted !== asked) {
-      const key = wanted;
-      asked = key;
+    while (wanted.key !== asked) {
+      const input = wanted;
+      asked = input.key;
       try {
-        await ask(() => wanted === key);
+        await ask(input, () => wanted.key === input.key);
       } catch (error) {
         asked = null;
         if (!error.busy) throw error;
@@ -38,56 +43,44 @@ function latest(ask) {
       }
     }
   };
-  return (key) => {
-    wanted = key;
-    if (!busy && wanted !== asked) report(run().finally(() => (busy = false)));
+  return (input) => {
+    wanted = input;
+    if (!busy && wanted.key !== asked) report(run().finally(() => (busy = false)));
   };
 }
 
-const askPrediction = (run) => latest(async () => {
-  const {results} = await post(`/predict?run=${run}`, pictureBody(state.image, state.place));
-  changeAnswer(run, {prediction: results[0]});
+const askPrediction = (run) => latest(async ({key, image, place}) => {
+  const {results} = await post(`/predict?run=${run}`, pictureBody(image, place));
+  changeAnswer(run, {prediction: {...results[0], key}});
 });
 
-const askAttention = (run) => latest(async () => {
-  changeAnswer(run, {
-    attention: await post(
-        `/api/attention?run=${run}&query=${state.query}`, pictureBody(state.image, state.place))
-  });
+const askAttention = (run) => latest(async ({key, image, place, query}) => {
+  const maps = await post(`/api/attention?run=${run}&query=${query}`, pictureBody(image, place));
+  changeAnswer(run, {attention: {...maps, key}});
 });
 
 // The cells come in parts until the map is complete, or until the image is another one.
-const askMap = (run) => latest(async (current) => {
-  const body = pictureBody(state.image, [0, 0]);
+const askMap = (run) => latest(async ({key, image}, current) => {
+  const body = pictureBody(image, [0, 0]);
   let map = null;
   while (current()) {
     const part = await post(`/api/map?run=${run}&known=${map ? map.cells.length : 0}`, body);
     if (!current()) return;
     const same = map && part.step === map.step && part.done >= map.cells.length;
-    map = {...part, cells: same ? map.cells.concat(part.cells) : part.cells};
+    map = {...part, key, cells: same ? map.cells.concat(part.cells) : part.cells};
     if (same || part.cells.length === part.done) changeAnswer(run, {map});
     if (map.cells.length === part.rows * part.cols) return;
     await pause(MAP_PAUSE);
   }
 });
 
-// An image's number tells it apart.
-const numbers = new WeakMap();
-let images = 0;
-function numberOf(image) {
-  if (!numbers.has(image)) numbers.set(image, ++images);
-  return numbers.get(image);
-}
-
 function follow(run) {
   const ask = {prediction: askPrediction(run), attention: askAttention(run), map: askMap(run)};
   onChange(() => {
     if (!state.image || state.runs[run].problem || state.hidden.has(run)) return;
-    const image = `${state.runs[run].step} ${numberOf(state.image)}`,
-          placed = `${image} ${state.place}`;
-    ask.prediction(placed);
-    ask.attention(`${placed} ${state.query}`);
-    ask.map(image);
+    const {image, place, query} = state;
+    for (const [kind, key] of Object.entries(wantedKeys(run)))
+      ask[kind]({key, image, place, query});
   });
 }
 

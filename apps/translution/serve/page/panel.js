@@ -3,7 +3,7 @@
 import {runClass} from './colours.js';
 import {drawImage, drawMap, drawMark, drawNorms, drawPairs, drawPatch, drawWeights, fitted, pairsOf} from './draw.js';
 import {compose, inside} from './ink.js';
-import {change, state} from './state.js';
+import {change, isAnswered, state} from './state.js';
 
 const WIDE = 216, SMALL = 46, NORMS = 116;  // widths of pictures, in CSS pixels
 const percent = (share) => `${(100 * share).toFixed(share > 0.0995 ? 0 : 1)} %`;
@@ -269,6 +269,7 @@ function show(view, index) {
   view.message.textContent = run.problem;
   view.message.hidden = view.message.textContent === '';
   if (run.problem || !state.image) return;
+  view.root.setAttribute('aria-busy', !isAnswered(index));
   view.facts.textContent = `${run.method}, ${run.model}, ${
       grouped(run.parameters)} parameters, step ${grouped(run.step)}`;
   if (answer.prediction) showPrediction(view, run, answer);

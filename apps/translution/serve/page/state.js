@@ -46,3 +46,25 @@ export function onChange(view) {
 
 /// The runs that have a model.
 export const modelRuns = () => [...state.runs.keys()].filter((index) => !state.runs[index].problem);
+
+// An image's number tells it apart.
+const numbers = new WeakMap();
+let images = 0;
+function numberOf(image) {
+  if (!numbers.has(image)) numbers.set(image, ++images);
+  return numbers.get(image);
+}
+
+/// Of each kind of answer about the input: what it depends on, as text.
+export function wantedKeys(run) {
+  const image = `${state.runs[run].step} ${numberOf(state.image)}`, placed = `${image} ${state.place}`;
+  return {prediction: placed, attention: `${placed} ${state.query}`, map: image};
+}
+
+/// Whether all answers of a run are those to the input as it is now.
+export function isAnswered(run) {
+  const answer = state.answers[run], {map} = answer;
+  return Object.entries(wantedKeys(run))
+             .every(([kind, key]) => answer[kind] && answer[kind].key === key) &&
+      map.cells.length === map.rows * map.cols && answer.offsets !== null;
+}
