@@ -2,7 +2,9 @@
 
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,7 +100,7 @@ class Distributed : public SmallRun {
   // Two ranks by hand: both stop with this message.
   void expect_both_refused(const std::string& first, const std::string& second,
                            const std::string& before, const std::string& message) {
-    ++port_;
+    port_ = next_port();
     const auto zero = rank(0, first), one = rank(1, second, before);
     for (const auto& started : {&zero, &one}) {
       const auto outcome = (*started)->wait();
@@ -108,7 +110,13 @@ class Distributed : public SmallRun {
     EXPECT_FALSE(fs::exists(path("hand") + "/metrics.jsonl"));
   }
 
-  int port_ = 20000 + static_cast<int>(Random({static_cast<uint64_t>(getpid())}).below(9000));
+  // Another one for each world: a port that was closed may be busy for a while.
+  static int next_port() {
+    static int port = 20000 + static_cast<int>(Random({static_cast<uint64_t>(getpid())}).below(9000));
+    return port += 2;
+  }
+
+  int port_ = next_port();
 };
 
 TEST(WithoutC10d, SeveralProcessesAreRefused) {
@@ -235,7 +243,7 @@ TEST_F(Distributed, ARankThatHangsOrDiesIsNamedByTheOthers) {
   const std::pair<int, int> losses[] = {{SIGSTOP, 0}, {SIGSTOP, 1}, {SIGKILL, 1}};
   for (const auto& [signal, lost] : losses) {
     SCOPED_TRACE(std::to_string(signal) + " to rank " + std::to_string(lost));
-    ++port_;
+    port_ = next_port();
     fs::remove_all(path("hand"));
     std::vector<std::unique_ptr<Started>> ranks;
     for (const int r : {0, 1})
@@ -302,12 +310,12 @@ TEST_F(Distributed, AWrongWorldIsRefused) {
                                "each once\n");
     }
   }
-  ++port_;
+  port_ = next_port();
   const auto other_size = rank(1, "", "", 3), zero = rank(0, "", "", 2);
   for (const auto* started : {&zero, &other_size})
     EXPECT_EQ((*started)->wait().err,
               "translution: rank 1 has WORLD_SIZE 3, rank 0 has 2; start all with the same\n");
-  ++port_;
+  port_ = next_port();
   const auto alone = run("train --start-timeout 0.5 --out " + path("alone"),
                          "RANK=0 WORLD_SIZE=2 MASTER_PORT=" + std::to_string(port_));
   EXPECT_EQ(alone.err,
@@ -328,6 +336,44 @@ TEST_F(Distributed, AWrongWorldIsRefused) {
                             std::to_string(port_));
   EXPECT_EQ(lost.err, "translution: rank 1 found no store at 127.0.0.1:" + std::to_string(port_) +
                           " within 0.5 s; is rank 0 running, and is MASTER_ADDR its address?\n");
+}
+
+// A server of another kind, which never answers.
+class SilentServer {
+ public:
+  explicit SilentServer(int port) : id_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    const int reuse = 1;
+    setsockopt(id_, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
+    EXPECT_EQ(bind(id_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(id_, 8), 0);
+  }
+  ~SilentServer() { close(id_); }
+
+ private:
+  const int id_;
+};
+
+TEST_F(Distributed, AnotherServerAtThePortIsReported) {
+  const SilentServer server(port_);
+  const auto outcome = run("train --start-timeout 1 --out " + path("wrong"),
+                           "RANK=1 WORLD_SIZE=2 MASTER_PORT=" + std::to_string(port_));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "translution: rank 1 and the store at 127.0.0.1:" + std::to_string(port_) +
+                             " did not understand each other within 1 s; does another program use "
+                             "the port?\n");
+}
+
+TEST_F(Distributed, BesideTheStoreOfTorchrunTheNextPortIsTaken) {
+  const SilentServer torchrun(port_);
+  const auto own = "TORCHELASTIC_USE_AGENT_STORE=True";
+  const auto zero = rank(0, "", own), one = rank(1, "", own);
+  for (const auto* started : {&zero, &one}) {
+    const auto outcome = (*started)->wait();
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+  }
 }
 
 struct WrongPlace {

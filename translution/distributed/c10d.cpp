@@ -5,11 +5,11 @@
 #ifndef USE_C10D_GLOO
 #define USE_C10D_GLOO  // else the header is empty
 #endif
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "translution/ops/compat.h"
 #else
@@ -27,6 +27,16 @@ std::chrono::milliseconds rounded_up(Seconds seconds) {
   return std::chrono::seconds(static_cast<int64_t>(std::ceil(seconds.count())));
 }
 
+// c10d's own messages name sockets.
+template <typename Work>
+auto ask(const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception&) {
+    throw std::runtime_error("rank 0, which serves the store, is gone. --resume auto continues");
+  }
+}
+
 class TcpStore : public Store {
  public:
   explicit TcpStore(const StoreOptions& o) {
@@ -36,19 +46,22 @@ class TcpStore : public Store {
     options.waitWorkers = false;
     options.timeout = rounded_up(o.timeout);
     serve_without_libuv(options);
-    store = c10::make_intrusive<::c10d::PrefixStore>(
-        o.prefix, c10::make_intrusive<::c10d::TCPStore>(o.address, options));
+    store = c10::make_intrusive<::c10d::TCPStore>(o.address, options);
   }
 
   void set(const std::string& key, const std::string& text) override {
-    store->set(key, std::vector<uint8_t>(text.begin(), text.end()));
+    ask([&] { store->set(key, std::vector<uint8_t>(text.begin(), text.end())); });
   }
-  bool has(const std::string& key) override { return store->check({key}); }
+  bool has(const std::string& key) override {
+    return ask([&] { return store->check({key}); });
+  }
   std::string get(const std::string& key) override {
-    const auto bytes = store->get(key);
+    const auto bytes = ask([&] { return store->get(key); });
     return {bytes.begin(), bytes.end()};
   }
-  int64_t add(const std::string& key, int64_t amount) override { return store->add(key, amount); }
+  int64_t add(const std::string& key, int64_t amount) override {
+    return ask([&] { return store->add(key, amount); });
+  }
 
   c10::intrusive_ptr<::c10d::Store> store;
 };

@@ -38,7 +38,7 @@ inline constexpr const char* kFailure = "failure";
 bool has_c10d();
 
 struct StoreOptions {
-  std::string address, prefix;
+  std::string address;
   int port = 0;
   bool serves = false;  ///< the store is in this process
   Seconds timeout{};    ///< for connecting

@@ -39,14 +39,13 @@ WorldPlace place_in_environment() {
   place.size = number_in("WORLD_SIZE", 1, kMostRanks, 1);
   place.rank = number_in("RANK", 0, place.size - 1, 0);
   if (const auto address = variable("MASTER_ADDR"); !address.empty()) place.address = address;
-  place.port = number_in("MASTER_PORT", 1, kLastPort, place.port);
+  place.port = number_in("MASTER_PORT", 1, kLastPort - 1, place.port);
+  // Then the launcher listens there, with the store of its own version of c10d.
+  if (variable("TORCHELASTIC_USE_AGENT_STORE") == "True") ++place.port;
   const bool one_machine = is_loopback(place.address);
   place.local_size = number_in("LOCAL_WORLD_SIZE", 1, place.size, one_machine ? place.size : 1);
   place.local_rank =
       number_in("LOCAL_RANK", 0, place.local_size - 1, place.rank % place.local_size);
-  place.launcher_has_store = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  if (const auto count = variable("TORCHELASTIC_RESTART_COUNT"); !count.empty())
-    place.attempt = count;
   return place;
 }
 

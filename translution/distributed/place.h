@@ -10,10 +10,8 @@ namespace translution {
 struct WorldPlace {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  ///< on this machine
-  std::string address = "127.0.0.1";   ///< of the store where the processes meet
+  std::string address = "127.0.0.1";   ///< of rank 0, which serves the store where all meet
   int port = 29500;
-  bool launcher_has_store = false;  ///< else rank 0 serves it
-  std::string attempt = "0";        ///< how often the launcher has restarted the processes
 };
 
 /// The place that RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "translution/core/error.h"
@@ -20,6 +21,7 @@ using namespace detail;
 
 namespace {
 
+constexpr Seconds kToTell{2};          // that rank 0 gives the others to read why it stops
 constexpr int64_t kBucket = 4 << 20;  // floats that travel together
 
 std::string meeting_place(const WorldPlace& place) { return join(place.address, ":", place.port); }
@@ -43,6 +45,27 @@ void check_interface(const WorldPlace& place, const std::string& name) {
           "; got lo");
 }
 
+// Opens the store in another thread: c10d waits without a limit for the answer of a server of
+// another kind.
+std::unique_ptr<Store> open_within(Seconds timeout, const StoreOptions& options,
+                                   const std::string& who) {
+  std::packaged_task<std::unique_ptr<Store>()> task([options] {
+    auto store = open_store(options);
+    store->has(kFailure);
+    return store;
+  });
+  auto opened = task.get_future();
+  std::thread(std::move(task)).detach();
+  ensure(opened.wait_for(timeout) == std::future_status::ready, who, " did not understand each other",
+         " within ", number_text(timeout.count()), " s; does another program use the port?");
+  try {
+    return opened.get();
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw std::runtime_error(join(who, " are not connected: ", text.substr(0, text.find('\n'))));
+  }
+}
+
 std::unique_ptr<Store> connect(const WorldPlace& place, Seconds timeout, bool serves) {
   if (serves)
     ensure(port_is_free(place.port), "rank 0 cannot serve the store at ", meeting_place(place),
@@ -51,14 +74,8 @@ std::unique_ptr<Store> connect(const WorldPlace& place, Seconds timeout, bool se
     ensure(port_answers(place.address, place.port, timeout), "rank ", place.rank,
            " found no store at ", meeting_place(place), " within ", number_text(timeout.count()),
            " s; is rank 0 running, and is MASTER_ADDR its address?");
-  try {
-    return open_store({place.address, "translution/" + place.attempt + "/", place.port, serves,
-                       timeout});
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    throw std::runtime_error(join("rank ", place.rank, " cannot connect to the store at ",
-                                  meeting_place(place), ": ", text.substr(0, text.find('\n'))));
-  }
+  return open_within(timeout, {place.address, place.port, serves, timeout},
+                     join("rank ", place.rank, " and the store at ", meeting_place(place)));
 }
 
 // Waits until `done`, at most `timeout`. Returns whether it is.
@@ -158,13 +175,12 @@ World::World(const WorldPlace& place, const WorldOptions& options)
   ensure(has_c10d(), "WORLD_SIZE is ", place.size,
          ", but this program was built with a LibTorch without c10d and Gloo; use one process");
   check_interface(place, options.interface);
-  const bool serves = place.rank == 0 && !place.launcher_has_store;
   const Seconds start(options.start_timeout);
   connection_ = std::make_unique<Connection>();
-  connection_->store = connect(place, start, serves);
+  connection_->store = connect(place, start, /*serves=*/place.rank == 0);
   join_others();
   connection_->monitor =
-      std::make_unique<Monitor>(connect(place, start, false), place.rank, place.size,
+      std::make_unique<Monitor>(connect(place, start, /*serves=*/false), place.rank, place.size,
                                 Seconds(options.rank_timeout), meeting_place(place));
   exchange([&] {
     connection_->group = open_group(*connection_->store, place.rank, place.size, options.interface,
@@ -185,18 +201,20 @@ void World::require_no_failure() const {
   auto& store = *connection_->store;
   if (!store.has(kFailure)) return;
   connection_->told = true;
-  throw std::runtime_error(store.get(kFailure));
+  const auto reason = store.get(kFailure);
+  store.add("told", 1);
+  if (is_first())  // the store ends with it
+    wait_until([&] { return store.add("told", 0) >= store.add("arrived", 0); }, kToTell);
+  throw std::runtime_error(reason);
 }
 
 void World::join_others() {
   auto& store = *connection_->store;
   const auto refuse = [&](const std::string& reason) {
     store.set(kFailure, reason);
-    connection_->told = true;
-    // The store ends with rank 0: the others need a moment to read it.
-    if (is_first()) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    throw std::runtime_error(reason);
+    require_no_failure();
   };
+  store.add("arrived", 1);
   if (store.add(join("join/", rank()), 1) > 1)
     refuse(join("rank ", rank(), " is taken by two processes; expected ranks 0 to ", size() - 1,
                 ", each once"));
