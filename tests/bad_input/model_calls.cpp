@@ -146,9 +146,9 @@ std::vector<WrongCall> wrong_clouds() {
          Cloud model(options);
        },
        "Cloud: the spacing is missing; give it in the unit of the positions"},
-      {"no features", calling_cloud([](auto& x, auto&) { x = {}; }),
+      {"no features", calling_cloud([](auto& x, auto&) { x.reset(); }),
        "Cloud: the features are missing"},
-      {"no positions", calling_cloud([](auto&, auto& p) { p.positions = {}; }),
+      {"no positions", calling_cloud([](auto&, auto& p) { p.positions.reset(); }),
        "Cloud: the positions are missing"},
       {"features of packed points", calling_cloud([](auto& x, auto&) { x = x[0]; }),
        "Cloud: expected features [B, N, 2], got [3, 2]"},

@@ -30,7 +30,7 @@ for page in README.md CONTRIBUTING.md docs/*.md; do
   done
 done
 
-listed=$(grep -oE '[A-Za-z_]+\.md$' mkdocs.yml | sort)
+listed=$(grep -oE '[A-Za-z_-]+\.md$' mkdocs.yml | sort)
 there=$(cd docs && ls ./*.md | sed 's|^\./||' | sort)
 difference=$(diff <(echo "$listed") <(echo "$there")) ||
   complain "mkdocs.yml (<) and docs/ (>) differ: $(tr '\n' ' ' <<<"$difference")"

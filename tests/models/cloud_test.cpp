@@ -80,8 +80,8 @@ TEST(Cloud, DoesNotDependOnTheOrderOfPoints) {
   const auto order = torch::tensor({3, 0, 6, 1, 5, 2, 4});
   const auto mixed = [&](const torch::Tensor& x) { return x.index_select(1, order); };
   for_each_model([&](Cloud model) {
-    EXPECT_TRUE(same(model(mixed(clouds.x), {mixed(clouds.points.positions), mixed(clouds.points.mask)}),
-                     model(clouds.x, clouds.points)));
+    const Points points{mixed(clouds.points.positions), mixed(clouds.points.mask)};
+    EXPECT_TRUE(same(model(mixed(clouds.x), points), model(clouds.x, clouds.points)));
   });
 }
 

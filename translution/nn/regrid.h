@@ -50,7 +50,8 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 /// Copies `tensors`, saved from the same model on the grid `saved_grid`, into `model`. Rows per
 /// offset and per position are moved to the model's own grid; every other tensor must have the
 /// model's shape. Throws on missing, unknown or ill-fitting tensors before anything is changed.
-/// Returns one note per moved tensor; none if the grids are equal.
+/// Returns one note per moved tensor; none if the grids are equal. A model of points has no grid:
+/// `saved_grid` is empty.
 TRANSLUTION_API std::vector<RegridNote> load_tensors(torch::nn::Module& model,
                                                      const NamedTensors& tensors,
                                                      const std::vector<int64_t>& saved_grid,
