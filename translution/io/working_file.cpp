@@ -62,8 +62,8 @@ void WorkingFile::release(std::string_view bytes) const {
 
 int64_t free_disk_bytes(const std::string& directory) {
   struct statvfs disk {};
-  ensure(statvfs(directory.c_str(), &disk) == 0, directory, ": cannot be examined: ",
-         std::strerror(errno));
+  const bool known = statvfs(directory.c_str(), &disk) == 0;
+  ensure(known, directory, ": cannot be examined: ", std::strerror(errno));
   return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
 }
 

@@ -29,8 +29,8 @@ void check_directory(const std::string& directory) {
           " does not exist; create the directory, on a fast disk");
   require(fs::is_directory(directory), "offload: ", directory,
           " is not a directory; name one on a fast disk");
-  require(access(directory.c_str(), W_OK | X_OK) == 0, "offload: ", directory,
-          " cannot be written to: ", std::strerror(errno),
+  const bool writable = access(directory.c_str(), W_OK | X_OK) == 0;
+  require(writable, "offload: ", directory, " cannot be written to: ", std::strerror(errno),
           "; choose a directory with write permission");
 }
 

@@ -126,7 +126,7 @@ Tensor LayerwiseStep::loss_of_part(const Part& part, const Tensor& x) {
   const auto logits = network_.logits(normalise(network_.backbone()->norm, x));
   const double share = static_cast<double>(part.count) / static_cast<double>(batch_.input.size(0));
   return loss_of(logits, batch_.target.narrow(0, part.begin, part.count),
-                 options_.label_smoothing) *
+                 {options_.label_smoothing, options_.number_loss}) *
          share;
 }
 
