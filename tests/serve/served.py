@@ -53,9 +53,9 @@ class Answer:
 class Served:
     """translution serve RUN…, on any free port."""
 
-    def __init__(self, *runs):
+    def __init__(self, *runs, path=os.environ["PATH"]):
         self.process = subprocess.Popen([PROGRAM, "serve", *runs, "--port", "0"], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+                                        stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": path})
         self.url = self.process.stdout.readline().strip()
         assert self.url.startswith("http://127.0.0.1:"), self.process.communicate()[1]
         self.port = int(self.url.rsplit(":", 1)[1].strip("/"))

@@ -185,6 +185,15 @@ def test_offsets(page, served):
     shoot(page, "offsets")
 
 
+def test_patches_and_offsets_by_keys(page):
+    page.keys("p", "k", "k", "o")  # patch 1,1 and its second partner
+    page.wait_for(f"{PANEL[1]} .pair-text", "patch 1,1 → patch 1,2: attention ")
+    page.wait_for(f"{PANEL[1]} .offset-text", "offset 0,−1: 6 pairs of patches")
+    page.keys("Escape")
+    page.wait_for(f"{PANEL[1]} .offset-text", "point at one")
+    page.wait_for(f"{PANEL[1]} .pair-text", "class token")
+
+
 def test_switch_layer_head_and_run(page):
     pressed = "return [...document.querySelectorAll('#runs article:nth-child(2) .thumb[aria-pressed=true]')].map((it) => it.title)"
     page.choose("#layer", "1")

@@ -1,11 +1,13 @@
 """Requests that are wrong, slow, many or from elsewhere."""
 
 import json
+import os
 import random
 import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +134,35 @@ def test_a_body_without_end_is_cut_off(served):
             pass
     assert sent < 32 << 20
     assert is_well(served)
+
+
+def connections_of(process):
+    """Local and remote address of each TCP socket, as the kernel writes them."""
+    links = {os.readlink(path) for path in Path(f"/proc/{process}/fd").iterdir()}
+    rows = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
+    return [(row[1], row[2]) for row in rows if f"socket:[{row[9]}]" in links]
+
+
+def test_it_listens_on_this_machine_alone_and_calls_nobody(served):
+    served.ask("/predict", json.dumps({"image": {"rows": 1, "cols": 1, "pixels": [9]}}).encode())
+    found = connections_of(served.process.pid)
+    assert ("0100007F:%04X" % served.port, "00000000:0000") in found
+    assert all(local.startswith("0100007F:") and remote.startswith(("0100007F:", "00000000:")) for local, remote in found)
+
+
+def test_open_opens_the_address(both, tmp_path):
+    opener = tmp_path / "xdg-open"
+    opener.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/part && mv {tmp_path}/part {tmp_path}/opened\n')
+    opener.chmod(0o755)
+    page = Served(both[0], "--open", path=f"{tmp_path}:{os.environ['PATH']}")
+    try:
+        end = time.time() + 30
+        while not (tmp_path / "opened").exists():
+            assert time.time() < end
+            time.sleep(0.02)
+        assert (tmp_path / "opened").read_text().strip() == page.url
+    finally:
+        page.close()
 
 
 def test_slow_and_dead_clients_hold_nobody_up(served):

@@ -1,5 +1,5 @@
 // Complete models give the same bits on any number of threads: logits, gradients, and the weights
-// after ten training steps. The sizes make LibTorch split its own calls by the number of threads:
+// after four training steps. The sizes make LibTorch split its own calls by the number of threads:
 // 32,768 elements or more, and no multiples of a vector width.
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using namespace detail;
 
 namespace {
 
-constexpr int64_t kBatch = 16, kSteps = 10;
+constexpr int64_t kBatch = 16, kSteps = 4;
 
 ModelOptions small_model(Family family, const Position& position) {
   ModelOptions options;

@@ -122,6 +122,16 @@ const toggleDrawing = () => change({drawing: !state.drawing});
 // From -1 (all heads, the class token) to the last one, and back.
 const cycle = (value, count, least) => (value + 1 < count ? value + 1 : least);
 
+// The next patch of the grid after the one numbered `value`.
+const nextPatch = (value, least) => cycle(value, firstRun().grid[0] * firstRun().grid[1], least);
+
+// The offset of the chosen pair of patches, as if it were pointed at; again: none.
+function toggleOffset() {
+  const cols = firstRun().grid[1], at = (patch) => [Math.floor(patch / cols), patch % cols];
+  const [to, from] = state.query < 0 || state.key < 0 ? [[0, 0], [0, 0]] : [at(state.query), at(state.key)];
+  change({offset: state.offset ? null : [to[0] - from[0], to[1] - from[1]]});
+}
+
 const KEYS = {
   '+': () => setScale(state.scale * 1.1),
   '=': () => setScale(state.scale * 1.1),
@@ -131,8 +141,10 @@ const KEYS = {
   c: clear,
   l: () => change({layer: cycle(state.layer, firstRun().layers, 0)}),
   h: () => change({head: cycle(state.head, firstRun().heads, -1)}),
-  p: () => change({query: cycle(state.query, firstRun().grid[0] * firstRun().grid[1], 0), key: -1}),
-  Escape: () => change({query: -1, key: -1}),
+  p: () => change({query: nextPatch(state.query, 0), key: -1}),
+  k: () => change({key: nextPatch(state.key, -1)}),
+  o: toggleOffset,
+  Escape: () => change({query: -1, key: -1, offset: null}),
 };
 
 function listenToKeys(report) {

@@ -68,7 +68,9 @@ const askMap = (run) => latest(async ({key, image}, current) => {
     if (!current()) return;
     const same = map && part.step === map.step && part.done >= map.cells.length;
     map = {...part, key, cells: same ? map.cells.concat(part.cells) : part.cells};
-    if (same || part.cells.length === part.done) changeAnswer(run, {map});
+    // Until the first cells come, the map of the image before stays.
+    if (map.cells.length > 0 && (same || part.cells.length === part.done))
+      changeAnswer(run, {map});
     if (map.cells.length === part.rows * part.cols) return;
     await pause(MAP_PAUSE);
   }
