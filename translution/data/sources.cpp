@@ -147,9 +147,9 @@ DataSource place_on_canvas(const DataOptions& options, Split all, Shown shown) {
   const auto canvas = canvas_of(options, split);
   const auto show = [&](const LabelledImages& images, Placement placement, SeedUse use) {
     const bool train = use == kTrainPlacements;
+    const bool fresh = train && (options.fresh || placement == Placement::fresh);
     return place(images, shown,
-                 {canvas[0], canvas[1], placement, train, train && options.fresh,
-                  seed_for(options, use)});
+                 {canvas[0], canvas[1], placement, train, fresh, seed_for(options, use)});
   };
   DataSource source;
   source.train = show(split.train, options.train_on, kTrainPlacements);
