@@ -192,6 +192,19 @@ TEST_F(OffloadedRun, IsRefusedInADirectoryWithoutWritePermission) {
                 "permission\n");
 }
 
+TEST_F(OffloadedRun, OfAModelLargerThanTheMachineIsCountedByInfo) {
+  constexpr double kMachine = 22e9;
+  const std::string info = "info --model vit-c/16 --method translution --batch 256 ";
+  const auto cost = json_of(info + "--offload")[0];
+  EXPECT_GT(cost["training_bytes"], kMachine);
+  EXPECT_LT(cost["offload_bytes"], kMachine);
+  EXPECT_EQ(cost["offload_file_bytes"], 12 * cost["parameters"].get<int64_t>());
+  EXPECT_LT(json_of(info + "--offload --accumulate 8")[0]["offload_bytes"], cost["offload_bytes"]);
+  expect_refused({"info --model vit-c/16 --accumulate 2", "--accumulate is for --offload"});
+  expect_refused({"info --model vit-c/16 --offload --accumulate 2",
+                  "--accumulate: expected 1 to 1, got 2"});
+}
+
 // 3,000 layers of 76 million weights.
 TEST_F(OffloadedRun, IsRefusedIfTheDiskIsTooSmall) {
   const auto outcome = run(

@@ -6,8 +6,10 @@
 #include <limits>
 
 #include "tests/models/tiny_models.h"
+#include "tests/support/peak_memory.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/thread_count.h"
+#include "translution/models/cost.h"
 #include "translution/nn/generator.h"
 #include "translution/train/offload_mark.h"
 #include "translution/train/offload_step.h"
@@ -149,6 +151,29 @@ TEST(OffloadStep, ChangesNothingIfTheLossIsNotFinite) {
   EXPECT_FALSE(std::isfinite(learner.step(4, {2}, batch).loss));
   expect_same(before, result_of(learner.network, learner.optimizer, {}), true);
   EXPECT_FALSE(read_offload_mark(directory.path()).updating);
+}
+
+// Three layers of 59 MB of weights each, 528 MB with moments.
+TEST(OffloadStep, TakesNoMoreMemoryThanCounted) {
+  ModelOptions model;
+  model.architecture = {"patches", 3, 96, 2, 96, 48};
+  model.image_size = {24, 24};
+  model.patch_size = 2;
+  model.channels = 1;
+  model.classes = 3;
+  for (const int64_t parts : {1, 2}) {
+    const TempDir directory;
+    Learner learner(model, directory.path());
+    const auto batch = random_batch(model, 2);
+    learner.step(0, {parts}, batch);  // libraries load code and start threads
+    const double growth = peak_growth([&] { learner.step(1, {parts}, batch); });
+    if (growth < 0) GTEST_SKIP() << "/proc does not report the peak memory";
+    const double counted = offload_bytes(model, 2, 2 / parts) / kMegabyte;
+    std::printf("%d parts: grew by %.0f MB at most, counted %.0f MB\n", static_cast<int>(parts),
+                growth, counted);
+    EXPECT_LE(growth, 1.13 * counted);
+    EXPECT_LT(counted, 0.6 * 3 * model_cost(model).weight_bytes / kMegabyte);
+  }
 }
 
 // A stop between the first and the last update is visible in the mark.
