@@ -405,6 +405,17 @@ TEST_F(Distributed, AWrongPlaceOrNumberIsRefused) {
                                    "shards, got 3"));
 }
 
+TEST(Info, CountsTheMemoryOfShards) {
+  const std::string model = "info --model vit-tiny/12 --image-size 84 --batch ";
+  const auto whole = json_of(model + "64 --shards 8 --ranks 2")[0], shard = json_of(model + "8")[0];
+  const int64_t weights = shard["weight_bytes"], buffers = 32 << 20;
+  EXPECT_EQ(whole["rank_bytes"], shard["training_bytes"].get<int64_t>() + 2 * weights +
+                                     std::min(buffers, 2 * weights));
+  EXPECT_FALSE(shard.contains("rank_bytes"));
+  expect_refused({"info --model vit-tiny/12 --image-size 84 --batch 64 --shards 8 --ranks 3",
+                  "--ranks: expected a divisor of the 8 shards, got 3"});
+}
+
 TEST_F(Distributed, LaunchShowsOneErrorAndItsExitCode) {
   const auto outcome = run("launch --ranks 2 -- train --data mnist:/none --out " + path("wrong"));
   EXPECT_EQ(outcome.code, 1);
