@@ -292,26 +292,26 @@ void Trainer::require_finite_value(double number, const char* what, const BatchP
       last, "; try a lower --lr or a longer --warmup"));
 }
 
-// Adds the gradients of this process's shards to the tree, and all their samples to the plan. Returns
+// Adds the gradients of this process's shards to the tree, and their samples to the plan. Returns
 // the share of each shard of the batch in the loss; 0 for the shards of other processes.
 torch::Tensor Trainer::add_shards(Loader& loader, GradientTree& tree, BatchPlan& plan) {
   auto losses = torch::zeros({shards_.all}, torch::kDouble);
   const auto step = static_cast<uint64_t>(state_.step);
   const int64_t samples = batch_samples();
-  for (int64_t c = shards_.first; c < shards_.first + shards_.count; ++c) {
+  for (int64_t s = shards_.first; s < shards_.first + shards_.count; ++s) {
     const auto start = Clock::now();
     const auto loaded = loader.next();
     waited_ += seconds_since(start);
     plan.epoch = loaded->plan.epoch, plan.index = loaded->plan.index;
     plan.samples.insert(plan.samples.end(), loaded->plan.samples.begin(),
                         loaded->plan.samples.end());
-    const auto shard = static_cast<uint64_t>(c);
+    const auto shard = static_cast<uint64_t>(s);
     Random random = shard == 0 ? Random({options_.seed, step, kDropout})
-                                   : Random({options_.seed, step, kDropout, shard});
+                               : Random({options_.seed, step, kDropout, shard});
+    const auto dropout = seeded_generator(random.bits(), network_.device());
     const double loss =
-        add_gradients(network_, loaded->batch, samples, step_options(options_),
-                      seeded_generator(random.bits(), network_.device()));
-    losses[c] = loss;
+        add_gradients(network_, loaded->batch, samples, step_options(options_), dropout);
+    losses[s] = loss;
     if (!std::isfinite(loss)) break;
     tree.add_shard();
   }
@@ -320,7 +320,8 @@ torch::Tensor Trainer::add_shards(Loader& loader, GradientTree& tree, BatchPlan&
 
 // The sum of the values over all ranks. Throws if a rank was interrupted.
 torch::Tensor Trainer::shared(const torch::Tensor& values, bool interrupted) {
-  auto all = torch::cat({values.flatten(), torch::full({1}, interrupted ? 1.0 : 0.0, values.options())});
+  const auto flag = torch::full({1}, interrupted ? 1.0 : 0.0, values.options());
+  auto all = torch::cat({values.flatten(), flag});
   world_->sum(all);
   if (all[-1].item<double>() > 0) throw Interrupted();
   return all.narrow(0, 0, values.numel()).view_as(values);
