@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kAddress = "127.0.0.1";
 constexpr int kLookAtSignals = 100;  // ms
-constexpr int kSignalCodes = 128;    // exit codes from here on: stopped by a signal, with a checkpoint
+constexpr int kSignalCodes = 128;    // exit codes from here on: stopped with a checkpoint
 
 int free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -35,7 +35,8 @@ int free_port() {
   inet_pton(AF_INET, kAddress, &address.sin_addr);
   socklen_t size = sizeof address;
   auto* const pointer = reinterpret_cast<sockaddr*>(&address);
-  const bool found = fd >= 0 && bind(fd, pointer, size) == 0 && getsockname(fd, pointer, &size) == 0;
+  const bool found =
+      fd >= 0 && bind(fd, pointer, size) == 0 && getsockname(fd, pointer, &size) == 0;
   close(fd);
   ensure(found, "launch: no free port on ", kAddress, ": ", std::strerror(errno));
   return ntohs(address.sin_port);
@@ -127,8 +128,8 @@ class Ranks {
 
   std::vector<Rank> ranks_;
   int code_ = 0;
-  std::string reason_;       // why the others were stopped, if the rank could not say it
-  bool failed_ = false;      // a rank has failed; what the others say about it is not shown
+  std::string reason_;   // why the others were stopped, if the rank could not say it
+  bool failed_ = false;  // a rank has failed; what the others say about it is not shown
   std::set<std::string> errors_;
 };
 

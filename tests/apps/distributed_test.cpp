@@ -112,7 +112,8 @@ class Distributed : public SmallRun {
 
   // Another one for each world: a port that was closed may be busy for a while.
   static int next_port() {
-    static int port = 20000 + static_cast<int>(Random({static_cast<uint64_t>(getpid())}).below(9000));
+    static Random random({static_cast<uint64_t>(getpid())});
+    static int port = 20000 + static_cast<int>(random.below(9000));
     return port += 2;
   }
 
@@ -122,8 +123,8 @@ class Distributed : public SmallRun {
 TEST(WithoutC10d, SeveralProcessesAreRefused) {
   if (has_c10d()) GTEST_SKIP() << "this build has c10d";
   EXPECT_EQ(run("train --out none", "RANK=0 WORLD_SIZE=2").err,
-            "translution: rank 0: WORLD_SIZE is 2, but this program was built with a LibTorch without "
-            "c10d and Gloo; use one process\n");
+            "translution: rank 0: WORLD_SIZE is 2, but this program was built with a LibTorch "
+            "without c10d and Gloo; use one process\n");
 }
 
 TEST_F(Distributed, TheBitsAreThoseOfOneProcess) {
@@ -157,7 +158,8 @@ TEST_F(Distributed, OtherDataOnARankIsRefused) {
   const TemporaryFolder light, dark;
   write_images(light, 200);
   write_images(dark, 10);
-  const std::string data = "--data images:. --model vit-2x24x3x48/14 --image-size 28 --augment none";
+  const std::string data =
+      "--data images:. --model vit-2x24x3x48/14 --image-size 28 --augment none";
   const auto of = [&](int rank, const TemporaryFolder& folder) {
     return std::make_unique<Started>(
         "train " + data + " --method self_attention --steps 1 --out " + path("hand"),
@@ -285,8 +287,8 @@ TEST_F(Distributed, ARankThatTakesNoPartInAnExchangeIsNamed) {
     message = error.what();
   }
   EXPECT_EQ(message,
-            "rank 1 did not take part in an exchange within 1 s (--exchange-timeout). --resume auto "
-            "continues");
+            "rank 1 did not take part in an exchange within 1 s (--exchange-timeout). --resume "
+            "auto continues");
   int status = 0;
   waitpid(child, &status, 0);  // the failure of rank 0 ends it
   EXPECT_EQ(WEXITSTATUS(status), 1);
@@ -306,8 +308,8 @@ TEST_F(Distributed, AWrongWorldIsRefused) {
     for (const auto* started : {&zero, &one, &again}) {
       const auto outcome = (*started)->wait();
       EXPECT_EQ(outcome.code, 1);
-      EXPECT_THAT(outcome.err, "translution: rank 1 is taken by two processes; expected ranks 0 to 2, "
-                               "each once\n");
+      EXPECT_EQ(outcome.err,
+                "translution: rank 1 is taken by two processes; expected ranks 0 to 2, each once\n");
     }
   }
   port_ = next_port();
@@ -394,7 +396,8 @@ TEST_F(Distributed, AWrongPlaceOrNumberIsRefused) {
     EXPECT_EQ(outcome.code, 2) << variables << arguments;
     EXPECT_EQ(outcome.err, std::string("translution: ") + message + "\n");
   }
-  const auto interface = run("train --interface eth77 --out " + path("wrong"), "RANK=0 WORLD_SIZE=2");
+  const auto interface =
+      run("train --interface eth77 --out " + path("wrong"), "RANK=0 WORLD_SIZE=2");
   EXPECT_THAT(interface.err, HasSubstr("interface: expected one of lo"));
   const auto machines =
       run("train --out " + path("wrong"), "RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2");
@@ -405,13 +408,24 @@ TEST_F(Distributed, AWrongPlaceOrNumberIsRefused) {
                                    "shards, got 3"));
 }
 
+TEST(Info, CountsTheMemoryOfShards) {
+  const std::string model = "info --model vit-tiny/12 --image-size 84 --batch ";
+  const auto whole = json_of(model + "64 --shards 8 --ranks 2")[0], shard = json_of(model + "8")[0];
+  const int64_t weights = shard["weight_bytes"], buffers = 32 << 20;
+  EXPECT_EQ(whole["rank_bytes"], shard["training_bytes"].get<int64_t>() + 2 * weights +
+                                     std::min(buffers, 2 * weights));
+  EXPECT_FALSE(shard.contains("rank_bytes"));
+  expect_refused({"info --model vit-tiny/12 --image-size 84 --batch 64 --shards 8 --ranks 3",
+                  "--ranks: expected a divisor of the 8 shards, got 3"});
+}
+
 TEST_F(Distributed, LaunchShowsOneErrorAndItsExitCode) {
   const auto outcome = run("launch --ranks 2 -- train --data mnist:/none --out " + path("wrong"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, ::testing::MatchesRegex("\\[[01]\\] translution: rank [01]: /none.*\n"));
   EXPECT_EQ(run("launch --ranks 2 -- eval x").err,
-            "translution: launch: expected -- train with its options, got 'eval'; other commands run "
-            "in one process\n");
+            "translution: launch: expected -- train with its options, got 'eval'; other commands "
+            "run in one process\n");
 }
 
 }  // namespace

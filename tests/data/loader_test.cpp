@@ -142,6 +142,32 @@ TEST(Loader, EvaluationIsOnePassInOrderWithASmallerLastBatch) {
   }
 }
 
+TEST(Loader, ShardsOfABatchAreItsSamplesInOrder) {
+  auto order = training_order(7, 5);
+  const auto whole = take(30, with(order, 1), 3);
+  std::vector<std::vector<int64_t>> joined(3);
+  for (const int64_t process : {0, 1}) {
+    order.shards = {4, 2 * process, 2};
+    const auto shards = take(30, with(order, 2), 6);
+    for (size_t i = 0; i < shards.size(); ++i) {
+      const auto& plan = shards[i].plan;
+      EXPECT_EQ(plan.index, static_cast<int64_t>(i / 2));
+      EXPECT_EQ(plan.shard, 2 * process + static_cast<int64_t>(i % 2));
+      joined[i / 2].insert(joined[i / 2].end(), plan.samples.begin(), plan.samples.end());
+    }
+  }
+  for (size_t i = 0; i < joined.size(); ++i) EXPECT_EQ(joined[i], whole[i].plan.samples);
+}
+
+TEST(Loader, EvaluationMayTakeEveryOtherBatch) {
+  auto order = evaluation_order(4);
+  order.index = 1, order.every = 2;
+  const auto batches = take(18, with(order, 1), 5);
+  ASSERT_EQ(batches.size(), 2u);
+  EXPECT_THAT(batches[0].plan.samples, ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(batches[1].plan.samples, ElementsAre(12, 13, 14, 15));
+}
+
 TEST(Loader, ASetSmallerThanABatchIsOneBatch) {
   const auto training = take(3, with(training_order(8, 1), 1), 2);
   EXPECT_THAT(training[0].plan.samples, ::testing::UnorderedElementsAre(0, 1, 2));
@@ -208,6 +234,9 @@ TEST(Loader, RefusesInvalidOptions) {
   };
   refused(0, with(training_order(4, 1), 1));
   refused(10, with(training_order(0, 1), 1));
+  auto shards = training_order(4, 1);
+  shards.shards.all = 5;  // of 4 samples
+  refused(10, with(shards, 1));
   refused(10, with(training_order(4, 1), -1));
   refused(10, with(training_order(4, 1), 1, 0));
   refused(10, with(training_order(4, 1, 0, 3), 1));

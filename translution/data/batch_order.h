@@ -56,7 +56,7 @@ class TRANSLUTION_API BatchOrder {
   const int64_t size_;
   const BatchOrderOptions options_;
   int64_t batch_, batches_, epoch_, index_;
-  int64_t shard_ = 0;             // of the owned ones
+  int64_t shard_ = 0;           // of those that this order yields
   std::vector<int64_t> order_;  // permutation of the current epoch; empty until first used
 };
 

@@ -74,7 +74,7 @@ Batch ImageFolderDataset::load(const BatchPlan& plan) const {
     const uint64_t epoch = plan.epoch, index = plan.index, shard = plan.shard;
     mix_batch(batch, files_.classes().size(),
               shard == 0 ? Random({options_.seed, epoch, index, kMixing})
-                       : Random({options_.seed, epoch, index, kMixing, shard}));
+                         : Random({options_.seed, epoch, index, kMixing, shard}));
   }
   return batch;
 }

@@ -73,8 +73,8 @@ void Monitor::beat() {
       answered_ = Clock::now();
     } while (!sleep(timeout_ / 10));
   } catch (const std::exception&) {  // the process that serves the store is gone
-    end_with(join("rank 0, which serves the store at ", place_,
-                  ", is gone. --resume auto continues"));
+    end_with(
+        join("rank 0, which serves the store at ", place_, ", is gone. --resume auto continues"));
   }
 }
 
@@ -82,8 +82,8 @@ void Monitor::beat() {
 void Monitor::watch_store() {
   while (!sleep(timeout_ / 20))
     if (Clock::now() - answered_.load() > limit())
-      end_with(join("rank 0, which serves the store at ", place_, ", has not answered for ", number_text(limit().count()),
-                    " s. --resume auto continues"));
+      end_with(join("rank 0, which serves the store at ", place_, ", has not answered for ",
+                    number_text(limit().count()), " s. --resume auto continues"));
 }
 
 void Monitor::report(const std::string& reason) {

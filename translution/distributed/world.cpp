@@ -56,8 +56,9 @@ std::unique_ptr<Store> open_within(Seconds timeout, const StoreOptions& options,
   });
   auto opened = task.get_future();
   std::thread(std::move(task)).detach();
-  ensure(opened.wait_for(timeout) == std::future_status::ready, who, " did not understand each other",
-         " within ", number_text(timeout.count()), " s; does another program use the port?");
+  ensure(opened.wait_for(timeout) == std::future_status::ready, who,
+         " did not understand each other within ", number_text(timeout.count()),
+         " s; does another program use the port?");
   try {
     return opened.get();
   } catch (const std::exception& error) {
@@ -351,7 +352,8 @@ void World::require_same(const SettingTexts& facts) {
 void World::fail(const std::string& reason) {
   if (!connection_ || connection_->told) return;
   connection_->told = true;
-  if (connection_->monitor) connection_->monitor->report(join("rank ", rank(), " failed: ", reason));
+  if (connection_->monitor)
+    connection_->monitor->report(join("rank ", rank(), " failed: ", reason));
 }
 
 void World::leave() {

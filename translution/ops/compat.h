@@ -76,7 +76,7 @@ NodePointer pointer_to(Node* node) {
     return node->getptr();
 }
 
-/// A TCPStore may be served with libuv since LibTorch 2.3, by default since 2.4. Some builds lack it.
+/// Newer versions serve a TCPStore with libuv by default. Some builds lack it.
 template <typename StoreOptions, typename = void>
 constexpr bool kMayUseLibuv = false;
 template <typename StoreOptions>

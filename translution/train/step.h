@@ -32,8 +32,8 @@ TRANSLUTION_API StepOptions step_options(const TrainOptions& options);
 TRANSLUTION_API Batch samples_of(const Batch& batch, int64_t begin, int64_t count);
 
 /// Adds the gradients of some samples of a batch of `of` samples: forward and backward in
-/// `options.parts` parts. Returns their share of the batch's mean loss; returns early if that is not
-/// finite. Dropout and `done` are those of train_step.
+/// `options.parts` parts. Returns their share of the batch's mean loss; returns early if it is not
+/// finite. `dropout` and `done` are those of train_step.
 TRANSLUTION_API double add_gradients(Network& network, const Batch& samples, int64_t of,
                                      const StepOptions& options, const at::Generator& dropout = {},
                                      const std::function<void(int64_t parts)>& done = {});

@@ -340,7 +340,8 @@ torch::Tensor Trainer::add_shards(Loader& loader, GradientTree& tree, BatchPlan&
 
 // The sum of the values over all ranks. Throws if a rank was interrupted.
 torch::Tensor Trainer::shared(const torch::Tensor& values, bool interrupted) {
-  auto all = torch::cat({values.flatten(), torch::full({1}, interrupted ? 1.0 : 0.0, values.options())});
+  const auto flag = torch::full({1}, interrupted ? 1.0 : 0.0, values.options());
+  auto all = torch::cat({values.flatten(), flag});
   world_->sum(all);
   if (all[-1].item<double>() > 0) throw Interrupted();
   return all.narrow(0, 0, values.numel()).view_as(values);

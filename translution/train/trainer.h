@@ -113,7 +113,7 @@ class Trainer {
   std::vector<std::pair<std::string, torch::Tensor>> parameters_;
   AdamW optimizer_;
   const std::shared_ptr<World> world_;
-  const BatchShards shards_;                    // of each batch, for this process
+  const BatchShards shards_;                // of each batch, for this process
   std::unique_ptr<CheckpointStore> store_;  // of rank 0
   std::unique_ptr<MetricsLog> log_;
   const int64_t per_epoch_, total_;  // steps
