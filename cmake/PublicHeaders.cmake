@@ -22,6 +22,7 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/data/cifar10.h
   translution/data/idx.h
   translution/data/image_folder_writer.h
+  translution/data/molecules.h
   translution/data/options.h
   translution/data/settings.h
   translution/data/token_files.h

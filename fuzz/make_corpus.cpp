@@ -45,6 +45,14 @@ std::string safetensors() {
   return format_safetensors_header(header) + std::string(32, '\x3f');
 }
 
+// A list, then a vertex with x, y, z and a colour, all zeros.
+std::string ply(const std::string& format) {
+  return "ply\nformat " + format +
+         " 1.0\nelement face 1\nproperty list uchar short i\nelement vertex 1\nproperty float x\n"
+         "property double y\nproperty int z\nproperty uchar red\nend_header\n" +
+         std::string(18, '\0');
+}
+
 cv::Mat picture(int type) {
   cv::Mat mat(17, 23, type);
   cv::randu(mat, 0, 256);
@@ -89,6 +97,8 @@ int main(int argc, char** argv) {
   write(out / "image/rotated.jpg", rotated(encode(".jpg", CV_8UC3)));
   write(out / "image/grey.jpg", encode(".jpg", CV_8UC1));
   write(out / "image/progressive.jpg", encode(".jpg", CV_8UC3, {cv::IMWRITE_JPEG_PROGRESSIVE, 1}));
+  write(out / "ply/little", ply("binary_little_endian"));
+  write(out / "ply/big", ply("binary_big_endian"));
   write(out / "safetensors/two", safetensors());
   write(out / "manifest/small", manifest());
   write(out / "request/predict.png",

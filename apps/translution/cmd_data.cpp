@@ -8,6 +8,7 @@ constexpr const char* kDataExamples =
     "Examples:\n"
     "  translution data text book.txt --out tokens\n"
     "  translution data cifar10 data/cifar10-files --out data/cifar10\n"
+    "  translution data molecules qm7.txt --out data/qm7\n"
     "  translution data text --help";
 
 }  // namespace
@@ -18,6 +19,7 @@ void add_data(Command program) {
   command.footer(kDataExamples);
   add_data_text(command);
   add_data_cifar10(command);
+  add_data_molecules(command);
 }
 
 }  // namespace translution::cli

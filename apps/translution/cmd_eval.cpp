@@ -40,7 +40,8 @@ struct EvalFlags {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add(with_default(
         "the run's", settings_named(data_settings(),
-                                    {"data", "canvas", "eval-on", "eval-limit", "max-broken"})));
+                                    {"data", "canvas", "eval-on", "eval-limit", "max-points",
+                                     "max-broken"})));
     settings.add("batch", "N", fmt::format("samples per batch ({})", kBatch), "Options");
     command.flag("--json", json, "print JSON");
   }

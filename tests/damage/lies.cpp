@@ -140,6 +140,15 @@ Lies meta_lies() {
           {"deeply nested arrays", std::string(50000, '[')}};
 }
 
+Lies molecule_lies() {
+  return {{"2^40 atoms", "a 1099511627776 1\nH 0 0 0\n"},
+          {"2^64 atoms", "a 18446744073709551616 1\nH 0 0 0\n"},
+          {"-1 atoms", "a -1 1\n"},
+          {"an energy of 1e999", "a 1 1e999\nH 0 0 0\n"},
+          {"an atom too many", "a 1 1\nH 0 0 0\nH 0 0 0\n"},
+          {"no element", "a 1 1\n7 0 0 0\n"}};
+}
+
 Lies encoder_lies(const std::string& whole) {
   const std::string but_last = whole.substr(0, whole.rfind(':') + 1);
   return {{"token 2^63", but_last + "9223372036854775808}"},

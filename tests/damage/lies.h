@@ -17,6 +17,7 @@ Lies manifest_lies(const std::string& whole);
 Lies jpeg_lies(const std::string& whole);
 Lies png_lies();
 Lies meta_lies();
+Lies molecule_lies();
 Lies encoder_lies(const std::string& whole);
 Lies toml_lies();
 

@@ -60,6 +60,15 @@ std::string many_lines() {
   return text;
 }
 
+void make_molecules(const std::string& path) {
+  std::string list;
+  for (int i = 0; i < 20; ++i)
+    list += std::to_string(i) + ".xyz 2 -" + std::to_string(400 + i) + ".5\n" +
+            "C 0.1 -0.2 0.3\nH 1.25 0 -1e-1\n";
+  fs::create_directories(path);
+  put_bytes(path + "/list", list);
+}
+
 void make_bpe(const std::string& path) {
   const auto files = small_vocabulary({{"t", "h"}, {"th", "e"}, {"q", "u"}, {"o", "x"}});
   fs::create_directories(path);
@@ -75,12 +84,13 @@ struct Paths {
         config(base / "config"),
         bpe(base / "bpe"),
         text(base / "text.txt"),
+        molecules(base / "molecules"),
         tokens(base / "tokens"),
         digits_run(base / "digits"),
         images_run(base / "colours"),
         text_run(base / "gpt") {}
 
-  const std::string idx, images, pictures, config, bpe, text, tokens;
+  const std::string idx, images, pictures, config, bpe, text, molecules, tokens;
   const std::string digits_run, images_run, text_run;
 };
 
@@ -96,6 +106,7 @@ void make_files(const Paths& at) {
   make_pictures(at.pictures);
   make_bpe(at.bpe);
   put_bytes(at.text, many_lines());
+  make_molecules(at.molecules);
   expect_success("data text " + at.text + " --out " + at.tokens);
   const std::string train = "train --steps 1 --batch 8 --eval-limit 8 --threads 1 --out ";
   const std::string small = " --method alpha_translution --model vit-a/21 ";
@@ -146,7 +157,9 @@ std::vector<Subject> of_text(const Paths& at) {
   return {{"tokens", at.tokens, "val.bin", eval},
           {"meta.json", at.tokens, "meta.json", eval, 0, 0, true, meta_lies()},
           {"encoder.json", at.bpe, "encoder.json", read, 0, 0, true, encoder_lies(encoder)},
-          {"vocab.bpe", at.bpe, "vocab.bpe", read, 0, 0, false}};
+          {"vocab.bpe", at.bpe, "vocab.bpe", read, 0, 0, false},
+          {"molecules", at.molecules, "list", "data molecules {}/list --out {}/out", 0, 0, false,
+           molecule_lies()}};
 }
 
 }  // namespace

@@ -109,6 +109,29 @@ def cifar10(path: Path, program: Path) -> None:
     (path / "test_lables.json").write_text(json.dumps(list(range(10))))
 
 
+MOLECULES = [("a.xyz", "H 0 0 0\nH 0 0 0.74\n"), ("b.xyz", "O 0 0 0\nH 0 0 0.96\n"),
+             ("c.xyz", "C 0 0 0\nO 0 0 1.13\n"), ("d.xyz", "N 0 0 0\nN 0 0 1.1\n"),
+             ("e.xyz", "C 0 0 0\nH 0 0 1.09\n"), ("f.xyz", "S 0 0 0\nH 0 0 1.34\n")]
+
+
+def molecules(path: Path, program: Path) -> None:
+    """A list of six molecules of two atoms."""
+    path.write_text("".join(f"{name} 2 -{9 + n}\n{atoms}"
+                            for n, (name, atoms) in enumerate(MOLECULES)))
+
+
+def xyz(path: Path, program: Path) -> None:
+    """The same as .xyz files."""
+    path.mkdir(parents=True)
+    for name, atoms in MOLECULES:
+        (path / name).write_text(f"2\n\n{atoms}")
+
+
+def energies(path: Path, program: Path) -> None:
+    """The energies of these files."""
+    path.write_text("".join(f"qm7/{name} -{9 + n} 0\n" for n, (name, _) in enumerate(MOLECULES)))
+
+
 def _png(rows: int, cols: int, level: int) -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -145,7 +168,10 @@ MAKERS: Dict[str, Callable[[Path, Path], None]] = {
     "data/photos": photos,
     "data/tinyshakespeare/input.txt": text,
     "gpt2/model.safetensors": gpt2,
+    "hof_qm7.txt": energies,
     "model.pt": authors_pickle,
+    "qm7": xyz,
+    "qm7.txt": molecules,
     "runs/alpha": run,
     "theirs.safetensors": authors,
     "values.safetensors": values,

@@ -23,7 +23,17 @@ inline constexpr Named<Placement> kPlacements[] = {
 };
 
 /// The source of the data: the word before the colon in "mnist:DIR".
-enum class DataKind { digits, mnist, idx, images, digits_points, mnist_points, tokens, text };
+enum class DataKind {
+  digits,
+  mnist,
+  idx,
+  images,
+  digits_points,
+  mnist_points,
+  points,
+  tokens,
+  text
+};
 
 inline constexpr Named<DataKind> kDataKinds[] = {
     {DataKind::digits, "digits",
@@ -35,6 +45,8 @@ inline constexpr Named<DataKind> kDataKinds[] = {
     {DataKind::digits_points, "digits-points", "digits as clouds of 64 to 96 points"},
     {DataKind::mnist_points, "mnist-points",
      "mnist-points:DIR: images in MNIST's files as clouds of points"},
+    {DataKind::points, "points",
+     "points:DIR: train/CLASS/*.ply and val/CLASS/…, or train.txt and val.txt"},
     {DataKind::tokens, "tokens",
      "tokens:DIR: text tokenised by `translution data text` or nanoGPT"},
     {DataKind::text, "text", "a few built-in pages of text, one token per byte"},
@@ -53,6 +65,15 @@ inline constexpr Named<Augment> kAugments[] = {
     {Augment::full, "full", "light, RandAugment, and mixup or cutmix"},
 };
 
+/// Rotation of training clouds from files.
+enum class Rotation { none, upright, any };
+
+inline constexpr Named<Rotation> kRotations[] = {
+    {Rotation::none, "none", "as in the file"},
+    {Rotation::upright, "upright", "about the third axis"},
+    {Rotation::any, "any", "any rotation"},
+};
+
 struct DataOptions {
   std::string data = "digits";             ///< KIND or KIND:WHERE
   std::vector<int64_t> canvas = {84, 84};  ///< rows, cols; empty: the images' own size
@@ -62,12 +83,14 @@ struct DataOptions {
   uint64_t seed = 0;
   int image_size = 224;             ///< image folders: side length of the crops
   Augment augment = Augment::full;  ///< image folders: augmentation of training images
-  std::function<void(const std::string&)> report = {};  ///< called for each broken image
+  Rotation rotation = Rotation::none;  ///< clouds from files: of training clouds
+  int64_t max_points = 1024;  ///< clouds from files: larger ones keep random points; 0: all
+  std::function<void(const std::string&)> report = {};  ///< called for each broken file
   int64_t length = 0;                                   ///< text: tokens per window
   int64_t train_limit = 0;                              ///< maximum samples, see limit.h; 0: all
   int64_t eval_limit = 0;
   int64_t hold_out = 0;      ///< images: training samples held out for validation
-  double max_broken = 0.01;  ///< image folders: largest share of broken images
+  double max_broken = 0.01;  ///< folders: largest share of broken files
 };
 
 /// Whether images are placed on a canvas: digits, mnist and idx, and the first two as points.

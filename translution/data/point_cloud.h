@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "translution/core/export.h"
-
 namespace translution {
 
 /// Points with positions and features.

@@ -55,19 +55,34 @@ bool is_image_folder(const DataOptions& options) {
   return kind_of(options.data) == DataKind::images;
 }
 
+bool is_points_in_files(const DataOptions& options) {
+  return kind_of(options.data) == DataKind::points;
+}
+
+bool is_files(const DataOptions& options) {
+  return is_image_folder(options) || is_points_in_files(options);
+}
+
 // Refuses the setting for other kinds of data. "data" precedes it in the table, so the kind is
 // already set.
-F only_for_folders(F setting) {
+F refused_unless(bool (*concerned)(const DataOptions&), const char* expected, F setting) {
   setting.unset = setting.text(DataOptions());
-  setting.set = [set = setting.set](DataOptions& options, const SettingValue& value) {
-    require(is_image_folder(options), value.name,
-            ": expected image folders (--data images:DIR), got ", options.data);
+  setting.set = [=, set = setting.set](DataOptions& options, const SettingValue& value) {
+    require(concerned(options), value.name, ": expected ", expected, ", got ", options.data);
     set(options, value);
   };
-  setting.text = [text = setting.text](const DataOptions& options) {
-    return is_image_folder(options) ? text(options) : "";
+  setting.text = [=, text = setting.text](const DataOptions& options) {
+    return concerned(options) ? text(options) : "";
   };
   return setting;
+}
+
+F only_for_folders(const F& setting) {
+  return refused_unless(is_image_folder, "image folders (--data images:DIR)", setting);
+}
+
+F only_for_points(const F& setting) {
+  return refused_unless(is_points_in_files, "points in files (--data points:DIR)", setting);
 }
 
 }  // namespace
@@ -88,7 +103,7 @@ const Settings<DataOptions>& data_settings() {
       {"Data",
        {F("data", &O::data, any_text("KIND[:WHERE]"),
           "digits, digits:N, mnist:DIR, idx:DIR, images:DIR, digits-points, mnist-points:DIR, "
-          "tokens:DIR or text"),
+          "points:DIR, tokens:DIR or text"),
         F("canvas", &O::canvas, canvas(),
           "canvas size for digits, e.g. 84 or 84x60; 0: the digit's size")
             .only_for(on_canvas),
@@ -113,9 +128,13 @@ const Settings<DataOptions>& data_settings() {
         only_for_folders(F("augment", &O::augment, one_of(kAugments),
                            "augmentation of training images from folders")
                              .before_it("none")),
+        only_for_points(F("rotate", &O::rotation, one_of(kRotations),
+                          "rotation of training clouds from files; upright: about the third axis")),
+        only_for_points(F("max-points", &O::max_points, whole(0),
+                          "maximum points of a cloud; larger ones keep random points; 0: all")),
         F("max-broken", &O::max_broken, real(0, 0.5),
-          "largest share of broken images in a folder, 0 to 0.5")
-            .only_for(is_image_folder)
+          "largest share of broken files in a folder, 0 to 0.5")
+            .only_for(is_files)
             .free_on_resume()}}};
   return groups;
 }

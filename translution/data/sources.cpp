@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "translution/core/error.h"
 #include "translution/core/random.h"
 #include "translution/data/canvas.h"
+#include "translution/data/cloud_file.h"
+#include "translution/data/cloud_folder.h"
 #include "translution/data/digits.h"
 #include "translution/data/image_folder.h"
 #include "translution/data/image_points.h"
@@ -144,9 +147,9 @@ DataSource place_on_canvas(const DataOptions& options, Split all, Shown shown) {
   const auto canvas = canvas_of(options, split);
   const auto show = [&](const LabelledImages& images, Placement placement, SeedUse use) {
     const bool train = use == kTrainPlacements;
+    const bool fresh = train && (options.fresh || placement == Placement::fresh);
     return place(images, shown,
-                 {canvas[0], canvas[1], placement, train, train && options.fresh,
-                  seed_for(options, use)});
+                 {canvas[0], canvas[1], placement, train, fresh, seed_for(options, use)});
   };
   DataSource source;
   source.train = show(split.train, options.train_on, kTrainPlacements);
@@ -191,14 +194,12 @@ DataSource open_text(const DataOptions& options, const std::string& directory) {
   return source;
 }
 
-// The held-out images are read a second time, without augmentation.
-void hold_out_images(const DataOptions& options, const std::string& directory,
-                     ImageFolderOptions folder, DataSource& source) {
-  if (options.hold_out == 0) return;
-  folder.augment = Augment::none;
-  std::shared_ptr<const Dataset> plain =
-      std::make_shared<ImageFolderDataset>(directory + "/train", folder);
-  const auto samples = hold_out(source.train->labels(), options.hold_out);
+// The held-out samples are taken from `plain`, the training samples without augmentation.
+void hold_out_samples(const DataOptions& options, std::shared_ptr<const Dataset> plain,
+                      DataSource& source) {
+  auto labels = source.train->labels();
+  labels.resize(source.train->size());  // numbers have no labels
+  const auto samples = hold_out(labels, options.hold_out);
   source.evaluation.push_back(
       {kHeldOut, select_samples(limit_train(std::move(plain), options), samples.held_out)});
   source.train = select_samples(source.train, samples.rest);
@@ -216,10 +217,74 @@ DataSource open_folders(const DataOptions& options, const std::string& directory
   DataSource source;
   source.classes = folders.train->classes();
   source.train = limit_train(std::move(folders.train), options);
-  hold_out_images(options, directory, folder, source);
+  if (options.hold_out > 0) {
+    folder.augment = Augment::none;
+    hold_out_samples(options, std::make_shared<ImageFolderDataset>(directory + "/train", folder),
+                     source);
+  }
   source.evaluation.push_back({"val", limit_eval(std::move(folders.val), options)});
   source.image = {options.image_size, options.image_size};
   source.channels = 3;
+  return source;
+}
+
+DataSource open_cloud_text(const DataOptions& options, const std::string& directory) {
+  const auto files = read_cloud_files(directory);
+  const uint64_t seed = seed_for(options, kTrainPlacements);
+  const auto dataset = [&](const auto& text, const CloudChange& change) {
+    return std::make_shared<CloudFileDataset>(text, files.classes, files.scale, change, seed);
+  };
+  const CloudChange plain{options.max_points, Rotation::none, false};
+  DataSource source;
+  source.train = limit_train<std::shared_ptr<const Dataset>>(
+      dataset(files.train, {options.max_points, options.rotation, true}), options);
+  if (options.hold_out > 0) hold_out_samples(options, dataset(files.train, plain), source);
+  source.evaluation.push_back(
+      {"val",
+       limit_eval<std::shared_ptr<const Dataset>>(dataset(files.val, plain), options)});
+  source.classes = files.classes;
+  source.axes = files.train->axes;
+  source.channels = files.train->clouds.front().channels;
+  source.target_mean = files.scale.mean;
+  source.target_scale = files.scale.scale;
+  return source;
+}
+
+DataSource open_cloud_folder(const DataOptions& options, const std::string& directory) {
+  CloudFolderOptions folder;
+  folder.change = {options.max_points, options.rotation, true};
+  folder.seed = seed_for(options, kTrainPlacements);
+  folder.max_broken_share = options.max_broken;
+  folder.report_broken = options.report;
+  auto folders = open_cloud_folders(directory, folder);
+  DataSource source;
+  source.classes = folders.train->classes();
+  source.axes = 3;
+  source.channels = std::max<int64_t>(1, static_cast<int64_t>(folders.train->features().size()));
+  source.train = limit_train<std::shared_ptr<const Dataset>>(std::move(folders.train), options);
+  if (options.hold_out > 0) {
+    folder.change = {options.max_points, Rotation::none, false};
+    folder.report_broken = {};  // reported by the training set
+    hold_out_samples(options, std::make_shared<CloudFolderDataset>(directory + "/train", folder),
+                     source);
+  }
+  source.evaluation.push_back(
+      {"val", limit_eval<std::shared_ptr<const Dataset>>(std::move(folders.val), options)});
+  return source;
+}
+
+DataSource open_points(const DataOptions& options, const std::string& directory) {
+  require(!directory.empty(), "data ", options.data, ": expected a directory, as in points:DIR");
+  std::error_code ignored;
+  const bool text = std::filesystem::exists(directory + "/train.txt", ignored);
+  const bool folder = std::filesystem::is_directory(directory + "/train", ignored);
+  ensure(text || folder, directory,
+         ": has neither train.txt nor a folder train; expected train.txt and val.txt, or "
+         "train/<class>/ and val/<class>/ with .ply files");
+  ensure(!text || !folder, directory, ": has train.txt and a folder train; remove one of them");
+  auto source = text ? open_cloud_text(options, directory) : open_cloud_folder(options, directory);
+  require(source.axes > 1 || options.rotation == Rotation::none,
+          "rotate: expected points with 2 or 3 axes, got ", source.axes);
   return source;
 }
 
@@ -246,6 +311,8 @@ DataSource open_data(const DataOptions& options) {
       return place_on_canvas(options, read_split(options, where), Shown::as_points);
     case DataKind::images:
       return open_folders(options, where);
+    case DataKind::points:
+      return open_points(options, where);
     case DataKind::tokens:
       require(!where.empty(), "data ", options.data, ": expected a directory, as in tokens:DIR");
       return open_text(options, where);

@@ -36,8 +36,8 @@ struct DataSource {
 /// The canvas applies to digits and IDX images. If it has the size of the images, all placements
 /// are the same, and there is one evaluation set, "static". `digits` has 60000 digits for training
 /// and 10000 for evaluation; `digits:N` has N for training and N/5, clamped to 1000 to 10000, for
-/// evaluation. No digit is in both. `digits-points` has the same digits as points. Text and image
-/// folders have one evaluation set, "val".
+/// evaluation. No digit is in both. `digits-points` has the same digits as points. Text, and images
+/// and points from files, have one evaluation set, "val".
 /// `augment` applies to training images only.
 ///
 /// With `hold_out`, that many training images are left out of training. They are the first

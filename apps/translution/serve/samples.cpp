@@ -50,6 +50,7 @@ void Samples::open(const Trained& trained) {
   const auto& model = trained.network->options();
   require(trained.names_classes, trained.path, " does not say which data it was trained on");
   const auto source = open_data(data_options(trained));
+  require(source.axes == 0, "the data has points");
   require(source.channels == model.channels && source.image[0] <= model.image_size[0] &&
               source.image[1] <= model.image_size[1],
           "the data has images of ", times(source.image), " in ", source.channels, " channels");
