@@ -146,16 +146,21 @@ TEST_F(Threads, GiveTheSameGPT) {
     expect_same_bits("gpt " + name, small_model(Family::gpt, position));
 }
 
-// Those that work on points.
+// One of each kind: coordinates as input, vectors, a number, small and large matrices per offset.
 TEST_F(Threads, GiveTheSameCloud) {
-  for (const auto& [name, position] : every_method()) {
-    if (position.method == Method::gated_position || position.rotates()) continue;
-    expect_same_bits("cloud " + name, small_model(Family::cloud, position));
-    auto mean = small_model(Family::cloud, position);
-    mean.pooling = Pooling::mean, mean.input_embedding = true, mean.classes = 5;
-    mean.coordinates = Coordinates::centred, mean.precision = Precision::bf16;
-    if (position.method == Method::translution) expect_same_bits("cloud mean bf16 " + name, mean);
+  constexpr Method kKinds[] = {Method::self_attention, Method::relative_key, Method::relative_bias,
+                               Method::alpha_translution};
+  Position position;
+  for (const auto method : kKinds) {
+    position.method = method;
+    expect_same_bits(join("cloud ", name_of(kMethods, method)),
+                     small_model(Family::cloud, position));
   }
+  position.method = Method::translution;
+  auto mean = small_model(Family::cloud, position);
+  mean.pooling = Pooling::mean, mean.input_embedding = true, mean.classes = 5;
+  mean.coordinates = Coordinates::centred, mean.precision = Precision::bf16;
+  expect_same_bits("cloud mean bf16 translution", mean);
 }
 
 ModelOptions in_bf16(ModelOptions options) {
