@@ -6,6 +6,8 @@
 
 #include "tests/apps/program.h"
 #include "tests/apps/small_run.h"
+#include "translution/core/error.h"
+#include "translution/io/atomic_file.h"
 #include "translution/io/file.h"
 #include "translution/io/safetensors.h"
 
@@ -88,6 +90,43 @@ TEST_F(CloudRun, StartsFromAnotherLatticeAndMethod) {
   EXPECT_THAT(wider.out, HasSubstr("radius 2 instead of 1"));
   const auto bias = run(train_points("bias", "--steps 1 --method relative_bias --from " + from));
   EXPECT_EQ(bias.code, 0) << bias.err;
+}
+
+// Numbers around -400 that grow with the size of a cloud of up to 5 points.
+std::string numbers_text(int count) {
+  std::string text = "axes 3\ntargets numbers\nfeatures charge\n";
+  for (int cloud = 0; cloud < count; ++cloud) {
+    const int points = 1 + cloud % 5;
+    text += detail::join("cloud ", -400 - 10 * points, " ", points, "\n");
+    for (int p = 0; p < points; ++p)
+      text += detail::join(0.5 * p, " ", 0.25 * cloud, " ", 0.1 * p * p, " ", 1 + p % 2, "\n");
+  }
+  return text;
+}
+
+TEST_F(CloudRun, PredictsNumbersInTheirUnit) {
+  std::filesystem::create_directories(path("data"));
+  write_file_atomically(path("data/train.txt"), numbers_text(40));
+  write_file_atomically(path("data/val.txt"), numbers_text(10));
+  for (const char* loss : {"squared", "absolute"}) {
+    const auto outcome =
+        run("train --data points:" + path("data") + " --model cloud-tiny --distances on --steps 30 "
+            "--batch 20 --lr 3e-3 --eval-every 15 --threads 1 --number-loss " +
+            loss + " --out " + path(loss));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<double> errors;
+    for (const auto& entry : log_of(path(loss)))
+      for (const auto& [name, value] : entry.values)
+        if (name == "mae") errors.push_back(value);
+    ASSERT_EQ(errors.size(), 2u);
+    EXPECT_LT(errors[1], 12) << "the mean alone is wrong by 12";
+    EXPECT_GT(errors[0], 0.1) << "not in standard deviations";
+    const auto eval = run("eval --json " + path(loss));
+    EXPECT_EQ(nlohmann::json::parse(eval.out)["results"]["val"]["mae"].get<double>(), errors[1]);
+    const auto report = run("report " + path(loss) + " --out " + path("report.html"));
+    EXPECT_EQ(report.code, 0) << report.err;
+    EXPECT_THAT(read_file(path("report.html")), HasSubstr("error on val"));
+  }
 }
 
 TEST_F(CloudRun, RefusesWhatDoesNotFit) {
