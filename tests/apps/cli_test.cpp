@@ -243,7 +243,7 @@ TEST(List, NamesMethodsArchitecturesAndTables) {
 TEST(List, PrintsTheSameAsText) {
   const std::string text = output_of("list");
   EXPECT_THAT(text, HasSubstr("  translution            a full matrix per offset"));
-  EXPECT_THAT(text, HasSubstr("  gpt-large     24  1024     16     4096\n"));
+  EXPECT_THAT(text, HasSubstr("  gpt-large      24  1024     16     4096\n"));
   EXPECT_THAT(text, HasSubstr("  imagenet                  ImageNet-1K"));
 }
 

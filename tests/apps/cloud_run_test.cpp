@@ -60,7 +60,8 @@ TEST_F(CloudRun, IsEvaluatedAsInTheLogAndDrawn) {
   const auto result = eval("--batch 16 ");
   const auto last = log_of(directory).back();
   EXPECT_EQ(last.split, "static");
-  for (const auto& [name, value] : last.values) EXPECT_EQ(result[name].get<double>(), value) << name;
+  for (const auto& [name, value] : last.values)
+    EXPECT_EQ(result[name].get<double>(), value) << name;
   const auto bf16 = eval("--precision bf16 ");
   EXPECT_NEAR(bf16["loss"].get<double>(), result["loss"].get<double>(), 0.05);
   EXPECT_EQ(run("report " + directory + " --out " + path("report.html")).code, 0);
@@ -142,8 +143,9 @@ TEST_F(CloudRun, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal("--model vit-a/12"),
               HasSubstr("neighbours does not apply to vit-a/12; it belongs to Points (cloud)"));
   EXPECT_THAT(refusal("--patch-size 2"), HasSubstr("patch-size"));
-  EXPECT_THAT(run("train --data digits-points --model vit-a/12 --out " + path("x")).err,
-              HasSubstr("vit-a/12: expected images, got points (digits-points); use a cloud model"));
+  EXPECT_THAT(
+      run("train --data digits-points --model vit-a/12 --out " + path("x")).err,
+      HasSubstr("vit-a/12: expected images, got points (digits-points); use a cloud model"));
   EXPECT_THAT(run("train --data digits:20 --model cloud-a --out " + path("x")).err,
               HasSubstr("cloud-a: expected points, got images (digits:20); use a vit model"));
   EXPECT_FALSE(std::filesystem::exists(path("x")));

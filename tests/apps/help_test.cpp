@@ -83,7 +83,9 @@ TEST(Help, NamesTheDefaultsOfTheCommand) {
   const auto default_in = [](const std::string& command, const std::string& option) {
     const std::string help = output_of(command + " --help");
     const size_t begin = help.find("\n  " + option + " ");
-    const auto text = help.substr(begin, help.find("\n  -", begin + 1) - begin);
+    // Up to the next option, or to the blank line before the next group.
+    const size_t end = std::min(help.find("\n  -", begin + 1), help.find("\n\n", begin + 1));
+    const auto text = help.substr(begin, end - begin);
     const auto bracket = text.substr(text.rfind('('), text.rfind(')') + 1 - text.rfind('('));
     return std::regex_replace(bracket, std::regex("\\s+"), " ");  // it may be wrapped
   };
@@ -149,7 +151,7 @@ TEST(Manual, HasAllOfTheHelp) {
                               ".TP\n\\fBFILE\\fR\nplain text file\n"));
   // After a long name, the help has the description in the next line.
   EXPECT_THAT(
-      page, HasSubstr("\n.TP\n\\fB\\-\\-sharing\\fR none|direction|logarithmic\nweight sharing "));
+      page, HasSubstr("\n.TP\n\\fB\\-\\-sharing\\fR none|direction|logarithmic|window\nweight "));
   // Descriptions are not wrapped.
   EXPECT_THAT(page,
               HasSubstr("\ncontinue from the newest complete checkpoint of \\-\\-out, if there "
