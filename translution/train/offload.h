@@ -20,8 +20,8 @@ namespace translution {
 /// checkpoint. A layer's pages are resident only while the layer is in use.
 class Offload {
  public:
-  /// Locks the directory and allocates the files. `check_offload` (offload_check.h) says more about
-  /// a directory that does not do.
+  /// Locks the directory and allocates the files. Call check_offload (offload_check.h) before: it
+  /// refuses an unusable directory and a disk that is too small.
   Offload(const std::string& directory, const ModelOptions& model);
 
   /// A new network whose parameters are in the files. Each block is moved there before the next one
