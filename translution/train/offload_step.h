@@ -14,9 +14,9 @@ struct Offloaded {
 };
 
 /// train_step with the same result, bit for bit, in another order: each layer computes all parts of
-/// the batch before the next layer begins. Only the inputs of the blocks are kept. Backward computes
-/// a block again, updates its weights as soon as its gradients are complete and frees these. With
-/// ClipBy::global the gradients are not clipped.
+/// the batch before the next layer begins. Only the inputs of the blocks are kept. Backward
+/// computes a block again, updates its weights as soon as its gradients are complete and frees
+/// these. It does not clip with ClipBy::global.
 ///
 /// Calls the network's `between_blocks` in forward. From the first update on the step is not
 /// interrupted. If a norm is not finite, the step ends early, and some layers may have changed: the
