@@ -56,4 +56,4 @@ def test_help_lists_every_option_with_its_default():
     text = inspect.getdoc(translution.ViT.__init__)
     for name, field in fields_of("vit").items():
         assert name in text and field["help"].split()[0] in text
-    assert "number of classes (1000)" in text
+    assert "number of classes; 0: a number (cloud) (1000)" in text
