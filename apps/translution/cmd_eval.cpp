@@ -26,7 +26,8 @@ namespace {
 
 constexpr int64_t kBatch = 256;
 constexpr const char* kEvalExamples =
-    "Prints loss and accuracy (classes), the mean absolute error (numbers) or perplexity (text) on\n"
+    "Prints loss and accuracy (classes), the mean absolute error (numbers) or perplexity (text) "
+    "on\n"
     "every evaluation set. The data are those of the run unless --data names others.\n"
     "\n"
     "Examples:\n"
@@ -39,9 +40,8 @@ struct EvalFlags {
       : settings(command), precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
     settings.add(with_default(
-        "the run's", settings_named(data_settings(),
-                                    {"data", "canvas", "eval-on", "eval-limit", "max-points",
-                                     "max-broken"})));
+        "the run's", settings_named(data_settings(), {"data", "canvas", "eval-on", "eval-limit",
+                                                      "max-points", "max-broken"})));
     settings.add("batch", "N", fmt::format("samples per batch ({})", kBatch), "Options");
     command.flag("--json", json, "print JSON");
   }
@@ -82,9 +82,9 @@ void run_eval(const EvalFlags& flags) {
     Progress progress(set.dataset->size(), stderr);
     int64_t done = 0;
     progress.update(0, set.name);
-    const auto result = evaluate(*trained.network, set.dataset, size, 1,
-                                 [&](int64_t count) { progress.update(done += count, set.name); },
-                                 target_unit(source));
+    const auto result = evaluate(
+        *trained.network, set.dataset, size, 1,
+        [&](int64_t count) { progress.update(done += count, set.name); }, target_unit(source));
     progress.finish();
     const bool classes = result.predictions.defined(), numbers = result.of_numbers;
     auto& entry = json["results"][set.name] = {{"count", result.count}, {"loss", result.loss}};

@@ -46,8 +46,8 @@ struct InfoFlags {
     ranks = command.option("--ranks", "N", "processes that share the training (1)");
     offload = command.flag("--offload", of_offload,
                            "also print memory and files of a training with --offload");
-    accumulate = command.option("--accumulate", "N",
-                                "parts of the batch in a training with --offload (1)");
+    accumulate =
+        command.option("--accumulate", "N", "parts of the batch in a training with --offload (1)");
     command.flag("--json", json, "print JSON");
   }
 

@@ -81,8 +81,9 @@ void run_list(bool json) {
     return;
   }
   fmt::print("Methods (--method)\n{}\n", text_of(all["methods"]));
-  fmt::print("Architectures (--model; vit and gpt with a patch size or length: vit-a/12, gpt-a-160)\n{}\n",
-             text_of(all["architectures"]));
+  fmt::print(
+      "Architectures (--model; vit and gpt with a patch size or length: vit-a/12, gpt-a-160)\n{}\n",
+      text_of(all["architectures"]));
   fmt::print(
       "The authors' models (--model; also _mini, _small, _base and _large; lor_qkv_tiny/56 is for\n"
       "images in patches of 56x56 pixels, lor_qkv_tiny-256 for texts of 256 tokens)\n{}\n",

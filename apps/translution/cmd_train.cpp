@@ -29,8 +29,8 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024;
 constexpr const char* kDefaultModel = "vit-a/12";
-const std::vector<std::string> kSizes = {"image-size", "channels", "classes", "vocabulary",
-                                         "axes",       "points"};
+const std::vector<std::string> kSizes = {"image-size", "channels", "classes",
+                                         "vocabulary", "axes",     "points"};
 constexpr const char* kTrainExamples =
     "The program draws `digits` itself. scripts/fetch-mnist fetches `mnist:data/mnist`, and\n"
     "scripts/fetch-fashion-mnist fetches `mnist:data/fashion-mnist`.\n"

@@ -42,10 +42,9 @@ struct MoleculesFlags {
     features = command.option(
         "--features", choices_text(kAtomFeatures),
         "of an atom: one number per element, 1 for its own, or the nuclear charge (element)");
-    val_share =
-        command.option("--val-share", "X",
-                       fmt::format("share of the molecules for validation ({})",
-                                   kMoleculesValShare));
+    val_share = command.option(
+        "--val-share", "X",
+        fmt::format("share of the molecules for validation ({})", kMoleculesValShare));
   }
 
   std::string from;

@@ -142,7 +142,7 @@ void set_place(int rank, int count, int port) {
   for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) set(name, std::to_string(count));
   set("MASTER_ADDR", kAddress);
   set("MASTER_PORT", std::to_string(port));
-  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // of a torchrun that runs this program
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");   // of a torchrun that runs this program
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // else LibTorch warns of each attempt to connect
 }
 

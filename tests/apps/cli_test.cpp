@@ -230,7 +230,8 @@ TEST(List, NamesMethodsArchitecturesAndTables) {
   const json all = json_of("list");
   EXPECT_EQ(all["methods"].size(), std::size(kMethods));
   EXPECT_EQ(all["methods"][8]["name"], "translution");
-  EXPECT_EQ(all["architectures"].size(), 2 * architectures().size() + architectures(Family::cloud).size());
+  EXPECT_EQ(all["architectures"].size(),
+            2 * architectures().size() + architectures(Family::cloud).size());
   EXPECT_EQ(all["architectures"][0],
             json({{"name", "vit-a"}, {"depth", 6}, {"dim", 192}, {"heads", 3}, {"mlp_dim", 768}}));
   EXPECT_EQ(all["paper_tables"].size(), paper_table_names().size());

@@ -21,10 +21,10 @@ class CloudRun : public SmallRun {
   // Uses all random numbers: placement, sample order, dropout. `more` replaces what it names.
   std::string train_points(const std::string& name, const std::string& more) const {
     const std::pair<std::string, std::string> usual[] = {
-        {"--train-limit", "48"}, {"--eval-limit", "16"},    {"--canvas", "42"},
+        {"--train-limit", "48"},   {"--eval-limit", "16"},    {"--canvas", "42"},
         {"--model", "cloud-tiny"}, {"--train-on", "dynamic"}, {"--placement", "fresh"},
-        {"--batch", "16"},       {"--neighbours", "8"},     {"--dropout", "0.1"},
-        {"--steps", "6"},        {"--save-every", "2"},     {"--log-every", "2"},
+        {"--batch", "16"},         {"--neighbours", "8"},     {"--dropout", "0.1"},
+        {"--steps", "6"},          {"--save-every", "2"},     {"--log-every", "2"},
         {"--threads", "1"}};
     std::string arguments = "train --data digits-points --out " + path(name) + " " + more;
     for (const auto& [option, value] : usual)
@@ -77,8 +77,8 @@ TEST_F(CloudRun, HasTheParametersThatInfoCounts) {
     int64_t count = 0;
     const auto file = load_safetensors(directory + "/checkpoints/last/model.safetensors");
     for (const auto& [name, tensor] : file.tensors) count += tensor.numel();
-    const auto info = json_of("info --model cloud-tiny --axes 2 --channels 1 --classes 10 --json " +
-                              options)[0];
+    const auto info =
+        json_of("info --model cloud-tiny --axes 2 --channels 1 --classes 10 --json " + options)[0];
     EXPECT_EQ(info["parameters"].get<int64_t>(), count) << method;
     EXPECT_GT(info["forward_flops"].get<double>(), 0);
   }
@@ -110,10 +110,10 @@ TEST_F(CloudRun, PredictsNumbersInTheirUnit) {
   write_file_atomically(path("data/train.txt"), numbers_text(40));
   write_file_atomically(path("data/val.txt"), numbers_text(10));
   for (const char* loss : {"squared", "absolute"}) {
-    const auto outcome =
-        run("train --data points:" + path("data") + " --model cloud-tiny --distances on --steps 30 "
-            "--batch 20 --lr 3e-3 --eval-every 15 --threads 1 --number-loss " +
-            loss + " --out " + path(loss));
+    const auto outcome = run("train --data points:" + path("data") +
+                             " --model cloud-tiny --distances on --steps 30 "
+                             "--batch 20 --lr 3e-3 --eval-every 15 --threads 1 --number-loss " +
+                             loss + " --out " + path(loss));
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     std::vector<double> errors;
     for (const auto& entry : log_of(path(loss)))

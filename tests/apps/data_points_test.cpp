@@ -15,8 +15,8 @@ namespace translution {
 namespace {
 
 using namespace detail;
-using ::testing::HasSubstr;
 using testing::ascii_ply;
+using ::testing::HasSubstr;
 
 constexpr const char* kList =
     "m1 2 -4.5\nC 0 0 0\nH 0 0 1.09\n"
@@ -47,8 +47,8 @@ class DataPoints : public ::testing::Test {
 
 TEST_F(DataPoints, WritesMoleculesThatPointsReads) {
   put("list", kList);
-  const auto text = output_of("data molecules " + folder / "list" + " --val-share 0.34 --out " +
-                              folder.path());
+  const auto text =
+      output_of("data molecules " + folder / "list" + " --val-share 0.34 --out " + folder.path());
   EXPECT_THAT(text, HasSubstr(folder.path() + ": 3 molecules of H, C, O\n"));
   EXPECT_THAT(text, HasSubstr("  train.txt          2"));
   EXPECT_THAT(testing::get_bytes(folder / "train.txt"), HasSubstr("features H C O\ncloud "));
@@ -73,8 +73,7 @@ TEST_F(DataPoints, ReadsADirectoryOfXyzFiles) {
 
 TEST_F(DataPoints, AFailedCallLeavesNoData) {
   put("list", kList);
-  const std::string call =
-      "data molecules " + folder / "list" + " --val-share 0.34 --out " + out;
+  const std::string call = "data molecules " + folder / "list" + " --val-share 0.34 --out " + out;
   EXPECT_NE(run(call, with_fault("kill:3")).code, 0);
   EXPECT_FALSE(std::filesystem::exists(out + "/train.txt"));
 }

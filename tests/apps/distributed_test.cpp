@@ -26,9 +26,9 @@ namespace translution {
 namespace {
 
 namespace fs = std::filesystem;
+using std::chrono::duration;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using std::chrono::duration;
 using Clock = std::chrono::steady_clock;
 
 const std::string kData =
@@ -163,8 +163,8 @@ TEST_F(Distributed, OtherDataOnARankIsRefused) {
   const auto of = [&](int rank, const TemporaryFolder& folder) {
     return std::make_unique<Started>(
         "train " + data + " --method self_attention --steps 1 --out " + path("hand"),
-        "-C " + folder.path() + " WORLD_SIZE=2 MASTER_PORT=" +
-            std::to_string(port_) + " RANK=" + std::to_string(rank));
+        "-C " + folder.path() + " WORLD_SIZE=2 MASTER_PORT=" + std::to_string(port_) +
+            " RANK=" + std::to_string(rank));
   };
   const auto zero = of(0, light), one = of(1, dark);
   for (const auto* started : {&zero, &one})
@@ -227,8 +227,8 @@ TEST_F(Distributed, AKilledRankStopsAllAndTheRunIsResumedExactly) {
     const bool killed = ranks.size() == 4 && ::kill(ranks[random.below(4)], SIGKILL) == 0;
     const auto outcome = launched.wait();
     slowest = std::max(slowest, duration<double>(Clock::now() - moment).count());
-    const bool stopped = outcome.code == 1 &&
-                         outcome.err.find("was killed by signal 9") != std::string::npos;
+    const bool stopped =
+        outcome.code == 1 && outcome.err.find("was killed by signal 9") != std::string::npos;
     EXPECT_TRUE(stopped || outcome.code == 0) << killed << outcome.err;
     EXPECT_EQ(run(launch(0, arguments + "40 --resume auto", "run")).code, 0);
     expect_same_run(path("run"), expected);
@@ -308,8 +308,9 @@ TEST_F(Distributed, AWrongWorldIsRefused) {
     for (const auto* started : {&zero, &one, &again}) {
       const auto outcome = (*started)->wait();
       EXPECT_EQ(outcome.code, 1);
-      EXPECT_EQ(outcome.err,
-                "translution: rank 1 is taken by two processes; expected ranks 0 to 2, each once\n");
+      EXPECT_EQ(
+          outcome.err,
+          "translution: rank 1 is taken by two processes; expected ranks 0 to 2, each once\n");
     }
   }
   port_ = next_port();
@@ -329,13 +330,12 @@ TEST_F(Distributed, AWrongWorldIsRefused) {
   const auto in_use = run("train --start-timeout 0.5 --out " + path("alone"),
                           "RANK=0 WORLD_SIZE=2 MASTER_PORT=" + std::to_string(port_))
                           .err;
-  EXPECT_EQ(in_use, "translution: rank 0 cannot serve the store at 127.0.0.1:" +
-                        std::to_string(port_) +
-                        ": the port is in use; choose another MASTER_PORT\n");
+  EXPECT_EQ(in_use,
+            "translution: rank 0 cannot serve the store at 127.0.0.1:" + std::to_string(port_) +
+                ": the port is in use; choose another MASTER_PORT\n");
   holder.wait();
   const auto lost = run("train --start-timeout 0.5 --out " + path("alone"),
-                        "RANK=1 WORLD_SIZE=2 MASTER_PORT=" +
-                            std::to_string(port_));
+                        "RANK=1 WORLD_SIZE=2 MASTER_PORT=" + std::to_string(port_));
   EXPECT_EQ(lost.err, "translution: rank 1 found no store at 127.0.0.1:" + std::to_string(port_) +
                           " within 0.5 s; is rank 0 running, and is MASTER_ADDR its address?\n");
 }
@@ -412,8 +412,8 @@ TEST(Info, CountsTheMemoryOfShards) {
   const std::string model = "info --model vit-tiny/12 --image-size 84 --batch ";
   const auto whole = json_of(model + "64 --shards 8 --ranks 2")[0], shard = json_of(model + "8")[0];
   const int64_t weights = shard["weight_bytes"], buffers = 32 << 20;
-  EXPECT_EQ(whole["rank_bytes"], shard["training_bytes"].get<int64_t>() + 2 * weights +
-                                     std::min(buffers, 2 * weights));
+  EXPECT_EQ(whole["rank_bytes"],
+            shard["training_bytes"].get<int64_t>() + 2 * weights + std::min(buffers, 2 * weights));
   EXPECT_FALSE(shard.contains("rank_bytes"));
   expect_refused({"info --model vit-tiny/12 --image-size 84 --batch 64 --shards 8 --ranks 3",
                   "--ranks: expected a divisor of the 8 shards, got 3"});

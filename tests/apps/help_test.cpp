@@ -150,8 +150,8 @@ TEST(Manual, HasAllOfTheHelp) {
                               "Tokenize plain text for a GPT\n.PP\n\\fIArguments:\\fR\n"
                               ".TP\n\\fBFILE\\fR\nplain text file\n"));
   // After a long name, the help has the description in the next line.
-  EXPECT_THAT(
-      page, HasSubstr("\n.TP\n\\fB\\-\\-sharing\\fR none|direction|logarithmic|window\nweight "));
+  EXPECT_THAT(page,
+              HasSubstr("\n.TP\n\\fB\\-\\-sharing\\fR none|direction|logarithmic|window\nweight "));
   // Descriptions are not wrapped.
   EXPECT_THAT(page,
               HasSubstr("\ncontinue from the newest complete checkpoint of \\-\\-out, if there "

@@ -201,16 +201,16 @@ TEST_F(OffloadedRun, OfAModelLargerThanTheMachineIsCountedByInfo) {
   EXPECT_EQ(cost["offload_file_bytes"], 12 * cost["parameters"].get<int64_t>());
   EXPECT_LT(json_of(info + "--offload --accumulate 8")[0]["offload_bytes"], cost["offload_bytes"]);
   expect_refused({"info --model vit-c/16 --accumulate 2", "--accumulate is for --offload"});
-  expect_refused({"info --model vit-c/16 --offload --accumulate 2",
-                  "--accumulate: expected 1 to 1, got 2"});
+  expect_refused(
+      {"info --model vit-c/16 --offload --accumulate 2", "--accumulate: expected 1 to 1, got 2"});
 }
 
 // 3,000 layers of 76 million weights.
 TEST_F(OffloadedRun, IsRefusedIfTheDiskIsTooSmall) {
-  const auto outcome = run(
-      "train --data digits:8 --canvas 84 --model vit-3000x384x6x384/12 --method translution "
-      "--batch 1 --clip 0 --keep 1 --offload " +
-      files("small") + " --out " + path("small"));
+  const auto outcome =
+      run("train --data digits:8 --canvas 84 --model vit-3000x384x6x384/12 --method translution "
+          "--batch 1 --clip 0 --keep 1 --offload " +
+          files("small") + " --out " + path("small"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err,
               MatchesRegex("translution: offload: weights, moments and 3 checkpoints need "

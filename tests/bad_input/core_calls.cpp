@@ -147,7 +147,8 @@ std::vector<WrongCall> wrong_positions() {
        "radius: expected 0 or more, got -2"},
       {"a window without convolution",
        [] { check_position(Method::translution, [](auto& p) { p.sharing = Sharing::window; }); },
-       "sharing: expected none, direction or logarithmic; window is for points and for convolution"},
+       "sharing: expected none, direction or logarithmic; window is for points and for "
+       "convolution"},
       {"an absolute encoding that shares",
        [] {
          check_position(Method::translution, [](auto& p) {

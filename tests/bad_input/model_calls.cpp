@@ -122,12 +122,15 @@ std::vector<WrongCall> wrong_clouds() {
        "border, or window, which drops the pair; got logarithmic"},
       {"points with a method that needs a grid",
        checking_cloud([](auto& o) { o.position.method = Method::gated_position; }),
-       "model: gated_position, rotary position and absolute encoding need a grid; points have none"},
+       "model: gated_position, rotary position and absolute encoding need a grid; points have "
+       "none"},
       {"points with rotary position", checking_cloud([](auto& o) { o.rest = Method::rotary; }),
-       "model: gated_position, rotary position and absolute encoding need a grid; points have none"},
+       "model: gated_position, rotary position and absolute encoding need a grid; points have "
+       "none"},
       {"points with an absolute encoding",
        checking_cloud([](auto& o) { o.position.encoding = Encoding::absolute; }),
-       "model: gated_position, rotary position and absolute encoding need a grid; points have none"},
+       "model: gated_position, rotary position and absolute encoding need a grid; points have "
+       "none"},
       {"a number of no scale", checking_cloud([](auto& o) { o.target_scale = 0; }),
        "model: expected a finite target-mean and a positive target-scale, got 0 and 0"},
       {"points without features", checking_cloud([](auto& o) { o.channels = 0; }),
@@ -152,7 +155,9 @@ std::vector<WrongCall> wrong_clouds() {
        "Cloud: the positions are missing"},
       {"features of packed points", calling_cloud([](auto& x, auto&) { x = x[0]; }),
        "Cloud: expected features [B, N, 2], got [3, 2]"},
-      {"too many features", calling_cloud([](auto& x, auto&) { x = torch::ones({2, 3, 4}); }),
+      {"too many features", calling_cloud([](auto& x, auto&) {
+         x = torch::ones({2, 3, 4});
+       }),
        "Cloud: expected features [B, N, 2], got [2, 3, 4]"},
       {"features in double", calling_cloud([](auto& x, auto&) { x = x.to(torch::kDouble); }),
        "Cloud: the features are Double on cpu, the model is Float on cpu; convert or move one of "
@@ -160,12 +165,12 @@ std::vector<WrongCall> wrong_clouds() {
       {"packed points", calling_cloud([](auto&, auto& p) { p.batch = torch::arange(2); }),
        "Cloud: expected padded clouds and no pairs; packed points and pairs are for the layer, "
        "PointAttention"},
-      {"positions of three axes",
-       calling_cloud([](auto&, auto& p) { p.positions = torch::rand({2, 3, 3}); }),
+      {"positions of three axes", calling_cloud([](auto&, auto& p) {
+         p.positions = torch::rand({2, 3, 3});
+       }),
        "points: x is [2, 3, 2] and positions are [2, 3, 3]; expected 2 coordinates for every "
        "token"},
-      {"a mask of floats",
-       calling_cloud([](auto&, auto& p) { p.mask = p.mask.to(torch::kFloat); }),
+      {"a mask of floats", calling_cloud([](auto&, auto& p) { p.mask = p.mask.to(torch::kFloat); }),
        "points: the mask must be bool, true for a token, got Float; convert it, such as mask != 0"},
       {"a cloud without points", calling_cloud([](auto&, auto& p) { p.mask[1].fill_(false); }),
        "Cloud: cloud 1 has no points; leave it out"},
@@ -226,7 +231,8 @@ std::vector<WrongCall> wrong_sizes() {
        }),
        "offsets: expected at most 65535 tokens, got a grid of 1024x1024"},
       {"an invalid position", checking([](auto& o) { o.position.sharing = Sharing::window; }),
-       "sharing: expected none, direction or logarithmic; window is for points and for convolution"},
+       "sharing: expected none, direction or logarithmic; window is for points and for "
+       "convolution"},
       {"a text of no tokens",
        [] {
          auto options = tiny_gpt();

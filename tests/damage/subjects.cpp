@@ -3,6 +3,7 @@
 #include "tests/apps/program.h"
 #include "tests/data/idx_files.h"
 #include "tests/data/pictures.h"
+#include "tests/data/ply_files.h"
 #include "tests/data/small_vocabulary.h"
 #include "translution/io/checksum.h"
 #include "translution/train/manifest.h"
@@ -69,6 +70,31 @@ void make_molecules(const std::string& path) {
   put_bytes(path + "/list", list);
 }
 
+// Clouds of four points: binary PLY files of two classes, and the same kind of clouds as text.
+void make_clouds(const std::string& ply, const std::string& text) {
+  const std::string header =
+      "element vertex 4\nproperty float x\nproperty float y\nproperty float z\n";
+  fs::create_directories(text);
+  for (const std::string split : {"train", "val"}) {
+    std::string clouds = "axes 3\ntargets classes\n";
+    for (const std::string of_class : {"left", "right"}) {
+      const std::string folder = ply + "/" + split + "/" + of_class + "/";
+      fs::create_directories(folder);
+      for (int cloud = 0; cloud < 3; ++cloud) {
+        std::string body;
+        clouds += "cloud " + of_class + " 4\n";
+        for (int i = 0; i < 12; ++i) {
+          body += number_bytes(0.5F * static_cast<float>(i % 5 + cloud), /*big=*/false);
+          clouds += std::to_string(i % 5 + cloud) + (i % 3 == 2 ? "\n" : " ");
+        }
+        put_bytes(folder + std::to_string(cloud) + ".ply",
+                  ply_bytes("binary_little_endian", header, body));
+      }
+    }
+    put_bytes(text + "/" + split + ".txt", clouds);
+  }
+}
+
 void make_bpe(const std::string& path) {
   const auto files = small_vocabulary({{"t", "h"}, {"th", "e"}, {"q", "u"}, {"o", "x"}});
   fs::create_directories(path);
@@ -85,13 +111,16 @@ struct Paths {
         bpe(base / "bpe"),
         text(base / "text.txt"),
         molecules(base / "molecules"),
+        ply(base / "ply"),
+        clouds(base / "clouds"),
         tokens(base / "tokens"),
         digits_run(base / "digits"),
         images_run(base / "colours"),
-        text_run(base / "gpt") {}
+        text_run(base / "gpt"),
+        points_run(base / "points") {}
 
-  const std::string idx, images, pictures, config, bpe, text, molecules, tokens;
-  const std::string digits_run, images_run, text_run;
+  const std::string idx, images, pictures, config, bpe, text, molecules, ply, clouds, tokens;
+  const std::string digits_run, images_run, text_run, points_run;
 };
 
 void make_pictures(const std::string& path) {
@@ -107,6 +136,7 @@ void make_files(const Paths& at) {
   make_bpe(at.bpe);
   put_bytes(at.text, many_lines());
   make_molecules(at.molecules);
+  make_clouds(at.ply, at.clouds);
   expect_success("data text " + at.text + " --out " + at.tokens);
   const std::string train = "train --steps 1 --batch 8 --eval-limit 8 --threads 1 --out ";
   const std::string small = " --method alpha_translution --model vit-a/21 ";
@@ -114,6 +144,8 @@ void make_files(const Paths& at) {
   expect_success(train + at.images_run + small + "--image-size 42 --data images:" + at.images);
   expect_success(train + at.text_run +
                  " --method alpha_translution --model gpt-a-16 --data tokens:" + at.tokens);
+  expect_success(train + at.points_run +
+                 " --method alpha_translution --model cloud-tiny --data points:" + at.ply);
   fs::create_directories(at.config);
   fs::copy(at.digits_run + "/config.toml", at.config);
 }
@@ -150,6 +182,12 @@ std::vector<Subject> of_runs(const Paths& at) {
           {"TOML", at.config, "config.toml", train, 0, 0, false, toml_lies()}};
 }
 
+std::vector<Subject> of_points(const Paths& at) {
+  const std::string eval = "eval " + at.points_run + " --data points:{}";
+  return {{"PLY", at.ply, "val/left/0.ply", eval, 0, 0, false},
+          {"clouds", at.clouds, "val.txt", eval, 0, 0, false}};
+}
+
 std::vector<Subject> of_text(const Paths& at) {
   const std::string eval = "eval " + at.text_run + " --eval-limit 4 --data tokens:{}";
   const std::string read = "data text " + at.text + " --tokenizer gpt2 --bpe {} --out {}/tokens";
@@ -168,7 +206,7 @@ std::vector<Subject> make_subjects(const TempDir& base) {
   const Paths at(base);
   make_files(at);
   std::vector<Subject> all;
-  for (const auto& some : {of_images(at), of_runs(at), of_text(at)})
+  for (const auto& some : {of_images(at), of_runs(at), of_points(at), of_text(at)})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

@@ -15,11 +15,11 @@
 namespace translution {
 namespace {
 
+using testing::ascii_ply;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
-using testing::ascii_ply;
 using testing::message_of;
+using ::testing::SizeIs;
 
 class CloudFiles : public ::testing::Test {
  protected:

@@ -25,9 +25,8 @@ TEST(CloudText, HasNumbersOrClassesAsTargets) {
   EXPECT_THAT(numbers.clouds[0].features, ElementsAre(0, 1, 1, 0));
   EXPECT_THAT(numbers.clouds[1].features, ElementsAre(0.5, 0));
 
-  const auto classes =
-      parse_cloud_text("targets classes\naxes 1\ncloud left 1\n-1\ncloud rechts-Größe 2\n1\n2",
-                       "train.txt");
+  const auto classes = parse_cloud_text(
+      "targets classes\naxes 1\ncloud left 1\n-1\ncloud rechts-Größe 2\n1\n2", "train.txt");
   EXPECT_TRUE(classes.has_classes);
   EXPECT_THAT(classes.classes, ElementsAre("left", "rechts-Größe"));
   EXPECT_THAT(classes.clouds[1].positions, ElementsAre(1, 2));
@@ -63,11 +62,9 @@ TEST(CloudText, ReportsEveryMistakeWithItsLine) {
       {"cloud a 1.5", "a.txt:3: expected 1 or more points, got '1.5'"},
       {"cloud \xff 1", "a.txt:3: the name of the class '\\xFF' is not UTF-8"},
       {"cloud a 2\n1 2\n", "a.txt:3: expected 2 points, the file ends after 1"},
-      {"cloud a 99999999999\n1 2\n",
-       "a.txt:3: expected 99999999999 points, the file ends after 1"},
+      {"cloud a 99999999999\n1 2\n", "a.txt:3: expected 99999999999 points, the file ends after 1"},
       {"cloud a 2\n1 2\ncloud b 1\n", "a.txt:5: expected 2 points for the cloud of line 3, got 1"},
-      {"cloud a 1\n1 2 3\n",
-       "a.txt:4: expected 2 numbers (2 of a position, 0 features), got 3"},
+      {"cloud a 1\n1 2 3\n", "a.txt:4: expected 2 numbers (2 of a position, 0 features), got 3"},
       {"cloud a 1\n1 2\n3 4\n", "a.txt:5: expected axes, targets, features or cloud, got '3'"},
       {"cloud a 1\n1 x\n", "a.txt:4: expected a number of float32, got 'x'"},
       {"cloud a 1\n1 nan\n", "a.txt:4: expected a number of float32, got 'nan'"},

@@ -150,7 +150,10 @@ TEST(ImagePoints, AreAFunctionOfSeedEpochAndSample) {
   EXPECT_LT((corner(first) - corner(second)).abs().max().item<float>(), 2) << "the same placement";
   options.fresh = true;
   EXPECT_GT((corner(load(images, options, 0)) - corner(load(images, options, 1)))
-                .abs().max().item<float>(), 2);
+                .abs()
+                .max()
+                .item<float>(),
+            2);
   options.seed = 6;
   EXPECT_FALSE(points_of(load(images, options, 0), 0).equal(points_of(first, 0)));
 }
@@ -199,8 +202,9 @@ TEST(OpenPointsOfImages, RefusesWhatOnlyPointsHaveForImages) {
   const auto refusal = [&] {
     return message_of<std::invalid_argument>([&] { open_data(options); });
   };
-  EXPECT_EQ(refusal(), "train-on: expected static or dynamic for images, got clutter; points have "
-                       "it (--data digits-points or mnist-points:DIR)");
+  EXPECT_EQ(refusal(),
+            "train-on: expected static or dynamic for images, got clutter; points have "
+            "it (--data digits-points or mnist-points:DIR)");
   options.train_on = Placement::still;
   options.eval_on = {Placement::still, Placement::scaled};
   EXPECT_THAT(refusal(), HasSubstr("eval-on: expected static or dynamic for images, got scaled"));

@@ -11,8 +11,8 @@
 namespace translution {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::Directory;
+using ::testing::ElementsAre;
 using testing::message_of;
 
 constexpr const char* kTwo =

@@ -32,12 +32,11 @@ constexpr const char* kAscii =
 
 std::string binary_body(bool big) {
   const auto of = [&](auto number) { return number_bytes(number, big); };
-  return of(uint8_t{2}) + of(0.5f) + of(1.5f) + of(3.0) +
-         of(1.0f) + of(2.0) + of(int16_t{-3}) + of(int32_t{0}) + of(uint8_t{255}) +
-         of(int32_t{70000}) +
-         of(3.0f) + of(2.25) + of(int16_t{-3}) + of(int32_t{2}) + of(uint16_t{9}) +
-         of(uint16_t{65535}) + of(uint8_t{51}) + of(int32_t{-1}) +
-         of(uint32_t{3}) + of(int32_t{0}) + of(int32_t{1}) + of(int32_t{1});
+  return of(uint8_t{2}) + of(0.5f) + of(1.5f) + of(3.0) + of(1.0f) + of(2.0) + of(int16_t{-3}) +
+         of(int32_t{0}) + of(uint8_t{255}) + of(int32_t{70000}) + of(3.0f) + of(2.25) +
+         of(int16_t{-3}) + of(int32_t{2}) + of(uint16_t{9}) + of(uint16_t{65535}) +
+         of(uint8_t{51}) + of(int32_t{-1}) + of(uint32_t{3}) + of(int32_t{0}) + of(int32_t{1}) +
+         of(int32_t{1});
 }
 
 std::vector<std::string> files() {
@@ -111,8 +110,9 @@ TEST(Ply, ReportsEveryMistakeWithItsPlace) {
        ": the vertices have no property 'z'"},
       {"element vertex 0\nproperty float x\nproperty float y\nproperty float z\n", "",
        ": has no vertices; expected at least one"},
-      {kXyz, "", ": element 'vertex' has 1 rows, but the file has only 0 bytes left; is it "
-                 "truncated?"},
+      {kXyz, "",
+       ": element 'vertex' has 1 rows, but the file has only 0 bytes left; is it "
+       "truncated?"},
       {kXyz, "\n\n", ": ends before all values that its header declares; is it truncated?"},
       {kXyz, "1 2\n", ":8: expected more than 2 values"},
       {kXyz, "1 2 3 4\n", ":8: expected 3 values, got 4"},

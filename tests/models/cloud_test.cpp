@@ -99,7 +99,8 @@ TEST(Cloud, MovesWithoutChange) {
   auto options = tiny_cloud();
   options.input_embedding = true;
   auto reads_coordinates = build<Cloud>(options);
-  EXPECT_FALSE(same(reads_coordinates(clouds.x, moved), reads_coordinates(clouds.x, clouds.points)));
+  EXPECT_FALSE(
+      same(reads_coordinates(clouds.x, moved), reads_coordinates(clouds.x, clouds.points)));
 }
 
 TEST(Cloud, OfDistancesTurnsWithoutChange) {

@@ -52,8 +52,7 @@ bool send_call(int server, const std::string& text) {
   header->cmsg_len = CMSG_LEN(sizeof streams);
   std::memcpy(CMSG_DATA(header), streams, sizeof streams);
   return sendmsg(server, &message, MSG_NOSIGNAL) == sizeof size &&
-         send(server, text.data(), text.size(), MSG_NOSIGNAL) ==
-             static_cast<ssize_t>(text.size());
+         send(server, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
 [[noreturn]] void end_as(const Ended& end) {

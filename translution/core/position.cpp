@@ -48,8 +48,9 @@ void Position::check() const {
   require(radius >= 0, "radius: expected 0 or more, got ", radius);
   require(kernel_size > 0 && kernel_size % 2 == 1,
           "convolution: expected an odd kernel_size of 1 or more, got ", kernel_size);
-  require(sharing != Sharing::window || method == Method::convolution,
-          "sharing: expected none, direction or logarithmic; window is for points and for convolution");
+  require(
+      sharing != Sharing::window || method == Method::convolution,
+      "sharing: expected none, direction or logarithmic; window is for points and for convolution");
   require(encoding == Encoding::relative || sharing == Sharing::none,
           "sharing: expected none, since encoding absolute has one slot per token pair");
   if (method == Method::alpha_translution)

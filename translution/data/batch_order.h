@@ -31,10 +31,10 @@ struct BatchOrderOptions {
   /// last partial batch. A set smaller than one batch is one batch.
   bool once = false;
   uint64_t seed = 0;
-  int64_t epoch = 0;  ///< first epoch
-  int64_t index = 0;  ///< first batch of it; batches_per_epoch() means the next epoch
+  int64_t epoch = 0;        ///< first epoch
+  int64_t index = 0;        ///< first batch of it; batches_per_epoch() means the next epoch
   BatchShards shards = {};  ///< of every batch, one plan each; at least one sample in each
-  int64_t every = 1;    ///< single epochs: only every so many batches
+  int64_t every = 1;        ///< single epochs: only every so many batches
 };
 
 /// Training: shuffled and endless, starting at batch `index` of `epoch`.

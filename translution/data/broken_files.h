@@ -17,8 +17,7 @@ class BrokenFiles {
   /// At most floor(files * max_share) files may be broken: of 25, none for 0.01 and one for 0.04.
   /// `what` they are, for messages: "images". `report`, if set, is called once per broken file, by
   /// one thread at a time.
-  BrokenFiles(std::string folder, std::string what, int64_t files, double max_share,
-              Report report);
+  BrokenFiles(std::string folder, std::string what, int64_t files, double max_share, Report report);
 
   bool has(int64_t file) const;
   /// Records a broken file and the line that says why. Throws std::runtime_error if there are too

@@ -23,7 +23,9 @@ Batch CloudDataset::load(const BatchPlan& plan) const {
   const int64_t B = static_cast<int64_t>(samples.size());
   const int64_t channels = samples[0].cloud.channels, axes = samples[0].cloud.axes;
   auto target = torch::empty({B}, torch::kDouble);
-  Batch batch{torch::zeros({B, N, channels}), {}, torch::zeros({B, N, axes}),
+  Batch batch{torch::zeros({B, N, channels}),
+              {},
+              torch::zeros({B, N, axes}),
               torch::zeros({B, N}, torch::kBool)};
   for (int64_t b = 0; b < B; ++b) {
     const auto& cloud = samples[b].cloud;

@@ -84,10 +84,10 @@ void ImagePointsDataset::place(const View& view, PointCloud& cloud) const {
   const double cosine = std::cos(view.angle), sine = std::sin(view.angle);
   for (size_t p = 0; p < cloud.positions.size(); p += 2) {
     const double row = cloud.positions[p] - middle_row, col = cloud.positions[p + 1] - middle_col;
-    cloud.positions[p] = static_cast<float>(
-        view.row + view.scale * (middle_row + cosine * row - sine * col));
-    cloud.positions[p + 1] = static_cast<float>(
-        view.col + view.scale * (middle_col + sine * row + cosine * col));
+    cloud.positions[p] =
+        static_cast<float>(view.row + view.scale * (middle_row + cosine * row - sine * col));
+    cloud.positions[p + 1] =
+        static_cast<float>(view.col + view.scale * (middle_col + sine * row + cosine * col));
   }
 }
 

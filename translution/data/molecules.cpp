@@ -174,8 +174,8 @@ std::string molecules_text(const std::vector<Molecule>& all, const std::vector<i
   text += '\n';
   for (const int64_t number : chosen) {
     const auto& molecule = all.at(number);
-    text += join("cloud ", molecule.energy, " ", molecule.charges.size(), "  # ", molecule.name,
-                 "\n");
+    text +=
+        join("cloud ", molecule.energy, " ", molecule.charges.size(), "  # ", molecule.name, "\n");
     for (size_t atom = 0; atom < molecule.charges.size(); ++atom) {
       for (const auto& number_text : molecule.positions[atom]) text += number_text + " ";
       if (features == AtomFeatures::charge) text += " " + std::to_string(molecule.charges[atom]);

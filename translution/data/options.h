@@ -81,8 +81,8 @@ struct DataOptions {
   bool fresh = false;  ///< draw dynamic training placements in every epoch
   std::vector<Placement> eval_on = {Placement::still, Placement::moved};
   uint64_t seed = 0;
-  int image_size = 224;             ///< image folders: side length of the crops
-  Augment augment = Augment::full;  ///< image folders: augmentation of training images
+  int image_size = 224;                ///< image folders: side length of the crops
+  Augment augment = Augment::full;     ///< image folders: augmentation of training images
   Rotation rotation = Rotation::none;  ///< clouds from files: of training clouds
   int64_t max_points = 1024;  ///< clouds from files: larger ones keep random points; 0: all
   std::function<void(const std::string&)> report = {};  ///< called for each broken file

@@ -25,11 +25,11 @@ struct PlyTypeName {
   PlyType type;
 };
 constexpr PlyTypeName kPlyTypes[] = {
-    {"char", PlyType::int8},     {"int8", PlyType::int8},       {"uchar", PlyType::uint8},
-    {"uint8", PlyType::uint8},   {"short", PlyType::int16},     {"int16", PlyType::int16},
-    {"ushort", PlyType::uint16}, {"uint16", PlyType::uint16},   {"int", PlyType::int32},
-    {"int32", PlyType::int32},   {"uint", PlyType::uint32},     {"uint32", PlyType::uint32},
-    {"float", PlyType::float32}, {"float32", PlyType::float32}, {"double", PlyType::float64},
+    {"char", PlyType::int8},      {"int8", PlyType::int8},       {"uchar", PlyType::uint8},
+    {"uint8", PlyType::uint8},    {"short", PlyType::int16},     {"int16", PlyType::int16},
+    {"ushort", PlyType::uint16},  {"uint16", PlyType::uint16},   {"int", PlyType::int32},
+    {"int32", PlyType::int32},    {"uint", PlyType::uint32},     {"uint32", PlyType::uint32},
+    {"float", PlyType::float32},  {"float32", PlyType::float32}, {"double", PlyType::float64},
     {"float64", PlyType::float64}};
 
 bool is_real(PlyType type) { return type == PlyType::float32 || type == PlyType::float64; }
@@ -186,7 +186,9 @@ class HeaderReader {
 class BinaryBody {
  public:
   BinaryBody(std::string_view bytes, const PlyHeader& header, const std::string& name)
-      : bytes_(bytes), at_(header.bytes), big_(header.format == PlyFormat::big_endian),
+      : bytes_(bytes),
+        at_(header.bytes),
+        big_(header.format == PlyFormat::big_endian),
         name_(name) {}
 
   FilePlace place() const { return {name_, ": byte ", static_cast<int64_t>(at_)}; }
@@ -403,8 +405,7 @@ PointCloud cloud_of(const std::vector<double>& values, size_t width, const std::
   for (size_t v = 0; v < values.size(); v += width) {
     for (size_t axis = 0; axis < 3; ++axis)
       cloud.positions.push_back(checked_float(values[v + axis] - middle[axis], name));
-    for (size_t c = 3; c < width; ++c)
-      cloud.features.push_back(checked_float(values[v + c], name));
+    for (size_t c = 3; c < width; ++c) cloud.features.push_back(checked_float(values[v + c], name));
     if (channels == 0) cloud.features.push_back(1);
   }
   return cloud;

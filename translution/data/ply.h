@@ -51,6 +51,6 @@ PlyHeader parse_ply_header(std::string_view bytes, const std::string& name);
 /// lists are skipped. Throws std::runtime_error with the line or byte if the file is damaged, has
 /// other bytes than declared, has no vertices or numbers that are not finite.
 PointCloud parse_ply(std::string_view bytes, const std::string& name,
-                                     const std::vector<std::string>& features);
+                     const std::vector<std::string>& features);
 
 }  // namespace translution

@@ -61,8 +61,8 @@ int64_t parse_count(const std::string& kind, const std::string& text) {
   int64_t count = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, count);
-  require(error == std::errc() && stop == end && 1 <= count && count <= kMaxDigits,
-          "data ", kind, ":N: expected 1 to ", kMaxDigits, " digits, got '", text, "'");
+  require(error == std::errc() && stop == end && 1 <= count && count <= kMaxDigits, "data ", kind,
+          ":N: expected 1 to ", kMaxDigits, " digits, got '", text, "'");
   return count;
 }
 
@@ -128,11 +128,10 @@ std::shared_ptr<const Dataset> place(const LabelledImages& images, Shown shown,
 
 void check_placements(const DataOptions& options, Shown shown) {
   const auto check = [&](const char* name, Placement placement) {
-    require(shown == Shown::as_points || placement <= Placement::moved ||
-                placement == Placement::fresh,
-            name, ": expected static or dynamic for images, got ",
-            name_of(kPlacements, placement),
-            "; points have it (--data digits-points or mnist-points:DIR)");
+    require(
+        shown == Shown::as_points || placement <= Placement::moved || placement == Placement::fresh,
+        name, ": expected static or dynamic for images, got ", name_of(kPlacements, placement),
+        "; points have it (--data digits-points or mnist-points:DIR)");
   };
   check("train-on", options.train_on);
   for (const Placement placement : options.eval_on) {
@@ -240,8 +239,7 @@ DataSource open_cloud_text(const DataOptions& options, const std::string& direct
       dataset(files.train, {options.max_points, options.rotation, true}), options);
   if (options.hold_out > 0) hold_out_samples(options, dataset(files.train, plain), source);
   source.evaluation.push_back(
-      {"val",
-       limit_eval<std::shared_ptr<const Dataset>>(dataset(files.val, plain), options)});
+      {"val", limit_eval<std::shared_ptr<const Dataset>>(dataset(files.val, plain), options)});
   source.classes = files.classes;
   source.axes = files.train->axes;
   source.channels = files.train->clouds.front().channels;

@@ -5,11 +5,10 @@
 #ifndef USE_C10D_GLOO
 #define USE_C10D_GLOO  // else the header is empty
 #endif
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
-
 #include <cmath>
 #include <stdexcept>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "translution/ops/compat.h"
 #else

@@ -20,8 +20,7 @@ std::string variable(const char* name) {
 
 int number_in(const char* name, int least, int most, int fallback) {
   const auto text = variable(name);
-  return text.empty() ? fallback
-                      : static_cast<int>(SettingValue{name, text}.number(least, most));
+  return text.empty() ? fallback : static_cast<int>(SettingValue{name, text}.number(least, most));
 }
 
 bool is_loopback(const std::string& address) {

@@ -21,7 +21,7 @@ using namespace detail;
 
 namespace {
 
-constexpr Seconds kToTell{2};          // that rank 0 gives the others to read why it stops
+constexpr Seconds kToTell{2};         // that rank 0 gives the others to read why it stops
 constexpr int64_t kBucket = 4 << 20;  // floats that travel together
 
 std::string meeting_place(const WorldPlace& place) { return join(place.address, ":", place.port); }
@@ -307,16 +307,14 @@ void World::tree_sum(const std::vector<at::Tensor>& tensors) {
   exchange([&] {
     for (int64_t begin = 0; begin < pieces.count(); begin += bucket) {
       auto values = buffer.narrow(0, 0, std::min(bucket, pieces.count() - begin));
-      pieces.visit(begin, values, [](const at::Tensor& piece, at::Tensor part) {
-        part.copy_(piece);
-      });
+      pieces.visit(begin, values,
+                   [](const at::Tensor& piece, at::Tensor part) { part.copy_(piece); });
       if (is_tree)
         tree_sum_of(values, received);
       else
         connection_->group->sum(values);
-      pieces.visit(begin, values, [](at::Tensor piece, const at::Tensor& part) {
-        piece.copy_(part);
-      });
+      pieces.visit(begin, values,
+                   [](at::Tensor piece, const at::Tensor& part) { piece.copy_(part); });
     }
   });
 }

@@ -68,7 +68,8 @@ int64_t free_disk_bytes(const std::string& directory) {
 }
 
 bool share_a_disk(const std::string& a, const std::string& b) {
-  struct stat of_a {}, of_b {};
+  struct stat of_a {
+  }, of_b{};
   return stat(a.c_str(), &of_a) == 0 && stat(b.c_str(), &of_b) == 0 && of_a.st_dev == of_b.st_dev;
 }
 

@@ -61,8 +61,7 @@ torch::Tensor put_before(const torch::Tensor& leading, const torch::Tensor& rows
 
 }  // namespace
 
-CloudImpl::CloudImpl(const ModelOptions& o, const at::Generator& generator,
-                     const BlockBuilt& built)
+CloudImpl::CloudImpl(const ModelOptions& o, const at::Generator& generator, const BlockBuilt& built)
     : options(o) {
   o.check();
   TORCH_CHECK(o.family == Family::cloud, "Cloud: expected the options of a cloud, got those of a ",
@@ -70,8 +69,8 @@ CloudImpl::CloudImpl(const ModelOptions& o, const at::Generator& generator,
   TORCH_CHECK(o.spacing, "Cloud: the spacing is missing; give it in the unit of the positions");
   const int64_t dim = o.architecture.dim;
   if (o.has_cls())
-    cls_token = register_parameter("cls_token",
-                                   start_vectors({dim}, o.init, torch::kFloat, generator));
+    cls_token =
+        register_parameter("cls_token", start_vectors({dim}, o.init, torch::kFloat, generator));
   if (o.learn_spacing) log_spacing = register_parameter("log_spacing", start_spacing(o.lattice()));
   point_embed = register_module("point_embed", make_linear(o.channels, dim, o.init, generator));
   if (o.embeds_input()) {
@@ -80,8 +79,8 @@ CloudImpl::CloudImpl(const ModelOptions& o, const at::Generator& generator,
   }
   dropout = register_module("dropout", torch::nn::Dropout(o.dropout));
   backbone = register_module("backbone", Backbone(o, generator, built));
-  head = register_module("head",
-                         make_linear(dim, std::max<int64_t>(1, o.classes), o.init, generator));
+  head =
+      register_module("head", make_linear(dim, std::max<int64_t>(1, o.classes), o.init, generator));
 }
 
 torch::Tensor CloudImpl::spacing() const {

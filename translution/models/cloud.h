@@ -11,8 +11,8 @@ namespace translution {
 /// The attention of every block between the tokens of clouds, which are packed one after another:
 /// the class token of a cloud, then its points.
 struct CloudAttention {
-  torch::Tensor query, key;            ///< int64 [E]: row numbers of tokens
-  torch::Tensor first;                 ///< int64 [B+1]: cloud c has rows first[c] … first[c+1] - 1
+  torch::Tensor query, key;  ///< int64 [E]: row numbers of tokens
+  torch::Tensor first;       ///< int64 [B+1]: cloud c has rows first[c] … first[c+1] - 1
   std::vector<torch::Tensor> weights;  ///< [E,heads] of each block
 };
 

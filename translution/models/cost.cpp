@@ -134,8 +134,8 @@ LayerBytes cloud_layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch
                        3 * bytes(size.pairs, static_cast<double>(a.heads));
   for (const auto& spec : attention_parameters(o.table_options(layer)))
     if (spec.is_multiplied())
-      activations += bytes(spec.per_slot ? size.rows : size.tokens,
-                           static_cast<double>(spec.shape.back()));
+      activations +=
+          bytes(spec.per_slot ? size.rows : size.tokens, static_cast<double>(spec.shape.back()));
   return {activations, activations};
 }
 
@@ -146,9 +146,8 @@ double pair_list_bytes(const ModelOptions& o, int64_t batch) {
   constexpr double kIndex = 8;
   const double slots = static_cast<double>(count_slots(
       o.table_options(0).position().offsets(o.table_options(0).grid(), o.has_cls(), false)));
-  return static_cast<double>(batch) *
-         (size.pairs * (2 * kIndex + size.taps * (kIndex + kBytes)) +
-          3 * kIndex * (size.tokens * slots + size.rows));
+  return static_cast<double>(batch) * (size.pairs * (2 * kIndex + size.taps * (kIndex + kBytes)) +
+                                       3 * kIndex * (size.tokens * slots + size.rows));
 }
 
 LayerBytes layer_bytes(const ModelOptions& o, int64_t layer, int64_t batch,

@@ -30,8 +30,8 @@ void require_memory(double bytes, const std::string& what, const std::string& ad
          " of memory, but only ", available_memory(), " are available; ", advice);
 }
 
-void require_memory_to_train(const ModelOptions& model, int64_t samples,
-                             const std::string& advice, const SharedTraining& shared) {
+void require_memory_to_train(const ModelOptions& model, int64_t samples, const std::string& advice,
+                             const SharedTraining& shared) {
   const auto bytes = [&](int64_t count) {
     const auto cost = model_cost(model, count);
     return static_cast<double>(shared.on_this_machine) *

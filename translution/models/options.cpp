@@ -257,7 +257,8 @@ void ModelOptions::check() const {
     check_cloud(*this);
   }
   auto on_grid = position;
-  if (family == Family::cloud) on_grid.sharing = Sharing::none;  // check_cloud checks that of points
+  if (family == Family::cloud)
+    on_grid.sharing = Sharing::none;  // check_cloud checks that of points
   on_grid.check();
   tokens();
 }

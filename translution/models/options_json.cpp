@@ -139,8 +139,8 @@ ModelOptions model_from_json(Family family, const std::string& text) {
   auto options = ModelOptions::of_family(family);
   if (const auto name = json.find("model"); name != json.end() && !name->is_null()) {
     options = ModelOptions::named(text_of(FieldType::word, "model: model", *name));
-    require(options.family == family, "model: expected the name of a ",
-            name_of(kFamilies, family), ", got '", name->get<std::string>(), "'");
+    require(options.family == family, "model: expected the name of a ", name_of(kFamilies, family),
+            ", got '", name->get<std::string>(), "'");
   }
   json.erase("model");
   set_fields("model", json, all_model_settings(), options);

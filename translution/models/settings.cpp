@@ -110,8 +110,7 @@ SettingGroup<Position> position_group() {
        F("roles", &P::roles, roles(), "roles with a matrix per offset: some of q, k, v, or none"),
        F("encoding", &P::encoding, one_of(kEncodings), "one matrix per offset or per token pair"),
        F("sharing", &P::sharing, one_of(kSharings), "weight sharing of offsets beyond the radius"),
-       F("radius", &P::radius, whole(),
-         "sharing radius, or lattice points to each side (cloud)"),
+       F("radius", &P::radius, whole(), "sharing radius, or lattice points to each side (cloud)"),
        F("rotary", &P::rotary, on_off(),
          "rotary position for queries and keys that are not relative"),
        F("angles", &P::angles, one_of(kAngles), "precision of rotary angles").left_out_by_default(),
@@ -160,31 +159,31 @@ SettingGroup<ModelOptions> classes_group() {
 
 SettingGroup<ModelOptions> points_group() {
   using F = Setting<ModelOptions>;
-  return {"Points (cloud)",
-          {F("axes", &M::axes, whole(), "numbers of a position").only_for(is_cloud),
-           F("spacing", &M::spacing, unset_or("from the data", real()),
-             "distance of lattice points, in the unit of the positions")
-               .only_for(is_cloud),
-           F("neighbours", &M::neighbours, whole(),
-             "nearest points that a point attends to; 0: all")
-               .only_for(is_cloud),
-           F("cutoff", &M::cutoff, real(), "farthest point that a point attends to; 0: any")
-               .only_for(is_cloud),
-           F("distances", &M::distances, on_off(), "offsets are the distances of pairs")
-               .only_for(is_cloud),
-           F("learn-spacing", &M::learn_spacing, on_off(), "the spacing is a parameter")
-               .only_for(is_cloud),
-           F("coordinates", &M::coordinates, one_of(kCoordinates),
-             "coordinates that an input embedding reads")
-               .only_for(is_cloud),
-           F("points", &M::points, whole(), "points of a cloud, for costs and memory only")
-               .only_for(is_cloud),
-           F("target-mean", &M::target_mean, real(), "mean of the numbers to predict")
-               .only_for(is_cloud)
-               .left_out_by_default(),
-           F("target-scale", &M::target_scale, real(), "their standard deviation")
-               .only_for(is_cloud)
-               .left_out_by_default()}};
+  return {
+      "Points (cloud)",
+      {F("axes", &M::axes, whole(), "numbers of a position").only_for(is_cloud),
+       F("spacing", &M::spacing, unset_or("from the data", real()),
+         "distance of lattice points, in the unit of the positions")
+           .only_for(is_cloud),
+       F("neighbours", &M::neighbours, whole(), "nearest points that a point attends to; 0: all")
+           .only_for(is_cloud),
+       F("cutoff", &M::cutoff, real(), "farthest point that a point attends to; 0: any")
+           .only_for(is_cloud),
+       F("distances", &M::distances, on_off(), "offsets are the distances of pairs")
+           .only_for(is_cloud),
+       F("learn-spacing", &M::learn_spacing, on_off(), "the spacing is a parameter")
+           .only_for(is_cloud),
+       F("coordinates", &M::coordinates, one_of(kCoordinates),
+         "coordinates that an input embedding reads")
+           .only_for(is_cloud),
+       F("points", &M::points, whole(), "points of a cloud, for costs and memory only")
+           .only_for(is_cloud),
+       F("target-mean", &M::target_mean, real(), "mean of the numbers to predict")
+           .only_for(is_cloud)
+           .left_out_by_default(),
+       F("target-scale", &M::target_scale, real(), "their standard deviation")
+           .only_for(is_cloud)
+           .left_out_by_default()}};
 }
 
 SettingGroup<ModelOptions> text_group() {

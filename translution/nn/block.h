@@ -39,8 +39,7 @@ TRANSLUTION_API torch::nn::LayerNorm make_norm(int64_t dim, double eps);
 class TRANSLUTION_API BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(const AttentionOptions& attention, int64_t mlp_dim, const BlockStyle& style,
-            const at::Generator& generator = {},
-            const std::optional<PointOptions>& points = {});
+            const at::Generator& generator = {}, const std::optional<PointOptions>& points = {});
   /// If rows are given, only these query rows are computed and returned.
   torch::Tensor forward(const torch::Tensor& x, const AttendOptions& call = {});
   std::pair<torch::Tensor, torch::Tensor> forward_with_map(const torch::Tensor& x,

@@ -148,8 +148,8 @@ at::Tensor lattice_spacing(const PointOptions& points, const at::Tensor& log_spa
 }
 
 PointRule point_rule(const PointOptions& points, bool cls) {
-  return {points.radius, points.neighbours, points.cutoff, points.beyond == Beyond::dropped, cls,
-          points.distances};
+  return {points.radius, points.neighbours, points.cutoff, points.beyond == Beyond::dropped,
+          cls,           points.distances};
 }
 
 at::Tensor attend_points(const at::Tensor& x, const WeightOf& weight, const PointPairs& pairs,
@@ -183,8 +183,7 @@ PointAttentionImpl::PointAttentionImpl(AttentionOptions options_, PointOptions p
   }
   const int64_t width = options.heads() * options.dim_head();
   out = register_module("out", make_linear(width, options.dim(), options.init(), generator));
-  if (points.learn_spacing)
-    log_spacing_ = register_parameter("log_spacing", start_spacing(points));
+  if (points.learn_spacing) log_spacing_ = register_parameter("log_spacing", start_spacing(points));
 }
 
 WeightOf PointAttentionImpl::weights() const {
@@ -205,10 +204,9 @@ PointPairs PointAttentionImpl::pairs(const torch::Tensor& positions, const torch
 
 torch::Tensor PointAttentionImpl::attend(const torch::Tensor& x, const PointPairs& pairs,
                                          const at::Generator& generator) {
-  const auto attended =
-      attend_points(x, weights(), pairs, options.heads(), options.dim_head(),
-                    options.position().mixing, is_training() ? options.dropout() : 0.0,
-                    options.precision(), generator);
+  const auto attended = attend_points(
+      x, weights(), pairs, options.heads(), options.dim_head(), options.position().mixing,
+      is_training() ? options.dropout() : 0.0, options.precision(), generator);
   return multiply(out, attended, options.precision());
 }
 

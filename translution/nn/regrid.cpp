@@ -218,7 +218,8 @@ std::vector<RegridNote> load_tensors(torch::nn::Module& model, const NamedTensor
   const auto parameters = model.named_parameters();
   check_names(parameters, tensors);
   const auto layers = attention_layers(model);
-  require(!layers.empty() || saved_grid.empty(), "load: the module has no attention layer, so its grid is unknown");
+  require(!layers.empty() || saved_grid.empty(),
+          "load: the module has no attention layer, so its grid is unknown");
   std::map<std::string, Move> moves;
   if (!layers.empty() && layers.front().second->options.grid() != saved_grid)
     moves = find_moves(model, saved_grid, fill);

@@ -96,8 +96,8 @@ at::Tensor offsets_of(const at::Tensor& positions, const PairList& list, bool di
 // The pairs whose offset lies on the lattice, and those of class tokens.
 void drop_far(const at::Tensor& positions, const at::Tensor& spacing, const PointRule& rule,
               const at::Tensor& special, PairList& list) {
-  const auto u = offsets_of(positions.detach(), list, rule.distances) /
-                 spacing.detach().to(at::kDouble);
+  const auto u =
+      offsets_of(positions.detach(), list, rule.distances) / spacing.detach().to(at::kDouble);
   auto near = u.abs().le(static_cast<double>(rule.radius)).all(1);
   if (special.defined())
     near = near.logical_or(special.index_select(0, list.query))
@@ -114,8 +114,8 @@ std::pair<at::Tensor, at::Tensor> distance_taps(const at::Tensor& positions,
   const auto line = at::cat({apart, at::zeros_like(apart)});
   const int64_t pairs = list.query.size(0);
   const auto query = at::arange(pairs, list.query.options());
-  const auto ends = special.defined() ? special.index_select(0, at::cat({list.query, list.key}))
-                                      : at::Tensor();
+  const auto ends =
+      special.defined() ? special.index_select(0, at::cat({list.query, list.key})) : at::Tensor();
   return point_taps(line, spacing, query, query + pairs, radius, ends);
 }
 
@@ -146,9 +146,9 @@ std::vector<at::Tensor> list_op(const at::Tensor& positions, const at::Tensor& s
                                 const at::Tensor& first, int64_t radius, int64_t neighbours,
                                 double cutoff, bool window, bool cls, const OptionalTensor& query,
                                 const OptionalTensor& key, bool distances) {
-  const auto p = list_points(positions, spacing, first,
-                             {radius, neighbours, cutoff, window, cls, distances},
-                             value_or_undefined(query), value_or_undefined(key));
+  const auto p =
+      list_points(positions, spacing, first, {radius, neighbours, cutoff, window, cls, distances},
+                  value_or_undefined(query), value_or_undefined(key));
   return {p.list.query,   p.list.key,     p.list.slots, p.list.phi,   p.query.places,
           p.query.tokens, p.query.first,  p.key.places, p.key.tokens, p.key.first,
           p.value.places, p.value.tokens, p.value.first};

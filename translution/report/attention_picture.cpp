@@ -60,9 +60,8 @@ struct Grid {
     heads.assign(head_set.begin(), head_set.end());
     tile = std::clamp((kPageWidth - kImageColumn - kRowNameWidth - kGap) / heads.size() - kGap,
                       24.0, 84.0);
-    aspect = picture.points.empty()
-                 ? static_cast<double>(picture.image.rows) / picture.image.cols
-                 : frame.aspect;
+    aspect = picture.points.empty() ? static_cast<double>(picture.image.rows) / picture.image.cols
+                                    : frame.aspect;
   }
 
   double x(int64_t head) const {

@@ -120,8 +120,8 @@ Evaluation evaluation_of(const torch::Tensor& figures) {
 Evaluation evaluate(Network& network, const std::shared_ptr<const Dataset>& dataset, int64_t batch,
                     int64_t workers, const std::function<void(int64_t)>& done, TargetUnit unit) {
   std::vector<torch::Tensor> predictions;
-  auto result = evaluation_of(
-      evaluate_batches(network, dataset, {batch, workers, unit}, &predictions, done));
+  auto result =
+      evaluation_of(evaluate_batches(network, dataset, {batch, workers, unit}, &predictions, done));
   if (!predictions.empty()) result.predictions = torch::cat(predictions);
   return result;
 }

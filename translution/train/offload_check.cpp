@@ -90,9 +90,9 @@ std::vector<OffloadFile> offload_files(const ModelOptions& model) {
   std::vector<OffloadFile> files = {{"embedding.state", {}}};
   for (int64_t layer = 0; layer < model.architecture.depth; ++layer) {
     const auto number = std::to_string(layer);
-    files.push_back({"block-" + std::string(4 - std::min<size_t>(4, number.size()), '0') + number +
-                         ".state",
-                     {}});
+    files.push_back(
+        {"block-" + std::string(4 - std::min<size_t>(4, number.size()), '0') + number + ".state",
+         {}});
   }
   files.push_back({"head.state", {}});
   for (const auto& spec : model_parameters(model))

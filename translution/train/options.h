@@ -51,7 +51,7 @@ struct TRANSLUTION_API TrainOptions {
   ClipBy clip_by = ClipBy::global;
   double label_smoothing = 0;
   NumberLoss number_loss = NumberLoss::squared;  ///< of models that predict a number
-  Precision precision = Precision::float32;  ///< of matrix products; weights are always float32
+  Precision precision = Precision::float32;      ///< of matrix products; weights are always float32
 
   uint64_t seed = 0;
   std::string device = "cpu";  ///< see train/device.h

@@ -71,10 +71,9 @@ void check_memory(const RunOptions& options, int64_t samples) {
   const int64_t batch = std::min(train.batch, samples), parts = train.accumulate;
   const int64_t shards = train.shards > 0 ? train.shards : world->size();
   const int64_t shard = (batch + shards - 1) / shards;
-  require_memory_to_train(options.model, (shard + parts - 1) / parts,
-                          "lower --batch, or raise --accumulate",
-                          {std::max<int64_t>(shards / world->size(), 1), world->size(),
-                           world->local_size()});
+  require_memory_to_train(
+      options.model, (shard + parts - 1) / parts, "lower --batch, or raise --accumulate",
+      {std::max<int64_t>(shards / world->size(), 1), world->size(), world->local_size()});
 }
 
 void write_config(const RunOptions& options, const std::string& from) {
@@ -157,10 +156,10 @@ std::shared_ptr<Offload> open_offload(const RunOptions& options) {
   const auto offload = std::make_shared<Offload>(options.train.offload, options.model);
   const auto& found = offload->found();
   if (options.resume && found.updating && options.events.message)
-    options.events.message(join("offload: step ", found.step + 1, " was interrupted in ",
-                                options.train.offload, "; its files are filled again ",
-                                has_checkpoint_to_resume(options) ? "from the last checkpoint"
-                                                                  : "with new weights"));
+    options.events.message(
+        join("offload: step ", found.step + 1, " was interrupted in ", options.train.offload,
+             "; its files are filled again ",
+             has_checkpoint_to_resume(options) ? "from the last checkpoint" : "with new weights"));
   return offload;
 }
 
@@ -243,10 +242,9 @@ TrainResult train(const RunOptions& options, const DataSource& data,
   const auto origin = start_network(network, options, data);
   CurrentRate rate(options.model.precision);
   const auto world = world_of(options);
-  Trainer trainer(
-      network, data,
-      {options.train, options.directory, run_texts(options), run_texts_before(),
-       [&] { return rate.gflops(); }, options.events, origin, world, offload});
+  Trainer trainer(network, data,
+                  {options.train, options.directory, run_texts(options), run_texts_before(),
+                   [&] { return rate.gflops(); }, options.events, origin, world, offload});
   if (options.resume) trainer.resume();
   if (offload) {
     offload->release_all();

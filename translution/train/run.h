@@ -28,8 +28,8 @@ struct TrainEvents {
 
 /// Options of a training run.
 struct RunOptions {
-  /// Image size, channels, classes, vocabulary and what points have are taken from the data, except those in
-  /// `fixed_sizes`; the precision is that of `train`.
+  /// Image size, channels, classes, vocabulary and what points have are taken from the data, except
+  /// those in `fixed_sizes`; the precision is that of `train`.
   ModelOptions model;
   DataOptions data;
   TrainOptions train;

@@ -147,8 +147,8 @@ AttentionPicture::Point drawn_at(const torch::Tensor& position) {
 void add_cloud_attention(Trained& trained, const Batch& batch, ReportEvaluation& evaluation) {
   const auto& model = trained.network->options();
   const auto device = trained.network->device();
-  const auto mask = batch.mask.defined() ? batch.mask[0]
-                                         : torch::ones({batch.input.size(1)}, torch::kBool);
+  const auto mask =
+      batch.mask.defined() ? batch.mask[0] : torch::ones({batch.input.size(1)}, torch::kBool);
   const auto features = batch.input[0].index({mask}).unsqueeze(0).to(device);
   const auto at = batch.positions[0].index({mask});
   const auto found =
@@ -156,8 +156,7 @@ void add_cloud_attention(Trained& trained, const Batch& batch, ReportEvaluation&
   const int64_t cls = model.has_cls() ? 1 : 0, points = at.size(0);
   const int64_t middle = (at - at.mean(0)).square().sum(1).argmin().item<int64_t>();
   AttentionPicture picture{{}, 0, 0, cls ? -1 : middle, {}};
-  for (int64_t i = 0; i < points; ++i)
-    picture.points.push_back(drawn_at(at[i]));
+  for (int64_t i = 0; i < points; ++i) picture.points.push_back(drawn_at(at[i]));
   const auto of_query = found.query.eq(cls ? 0 : middle).logical_and(found.key.ge(cls));
   const auto keys = found.key.masked_select(of_query) - cls;
   for (size_t layer = 0; layer < found.weights.size(); ++layer)
@@ -188,8 +187,7 @@ ReportEvaluation describe_set(Trained& trained, const EvaluationSet& set) {
       if (evaluation.attention.empty()) add_cloud_attention(trained, loaded->batch, evaluation);
       if (trained.network->options().predicts_number()) return evaluation;
     }
-    const auto output =
-        trained.network->forward(loaded->batch.input, {}, points_of(loaded->batch));
+    const auto output = trained.network->forward(loaded->batch.input, {}, points_of(loaded->batch));
     const auto shares = output.softmax(1).to(torch::kCPU);
     if (!points) {
       if (evaluation.attention.empty()) add_attention(trained, loaded->batch, evaluation);

@@ -92,8 +92,8 @@ Batch random_batch(const ModelOptions& model, int64_t samples, const at::Generat
     const double reach = model.spacing.value_or(1) * static_cast<double>(model.position.radius);
     auto features = numbers({samples, model.points, model.channels});
     auto positions = reach * numbers({samples, model.points, model.axes});
-    auto target = model.predicts_number() ? numbers({samples})
-                                          : random_integers(model.classes, {samples});
+    auto target =
+        model.predicts_number() ? numbers({samples}) : random_integers(model.classes, {samples});
     return {features, target, positions};
   }
   return {at::randn({samples, model.channels, model.image_size[0], model.image_size[1]},

@@ -299,10 +299,10 @@ void Trainer::require_finite_value(double number, const char* what, const BatchP
   const std::string last = steps.empty() ? "there is no checkpoint yet"
                                          : join("the last good checkpoint is ", setup_.directory,
                                                 "/checkpoints/", checkpoint_name(steps.front()));
-  throw std::runtime_error(join(
-      "training stopped: ", what, " is ", number, " in step ", state_.step + 1, " (epoch ",
-      plan.epoch + 1, ", batch ", plan.index + 1, ": samples ", samples_text(plan.samples), "); ",
-      last, "; try a lower --lr or a longer --warmup"));
+  throw std::runtime_error(join("training stopped: ", what, " is ", number, " in step ",
+                                state_.step + 1, " (epoch ", plan.epoch + 1, ", batch ",
+                                plan.index + 1, ": samples ", samples_text(plan.samples), "); ",
+                                last, "; try a lower --lr or a longer --warmup"));
 }
 
 LoadedBatch Trainer::next_batch(Loader& loader, BatchPlan& plan) {
@@ -322,8 +322,8 @@ at::Generator Trainer::dropout_of_shard(int64_t shard) {
   return seeded_generator(random.bits(), network_.device());
 }
 
-// Adds the gradients of this process's shards to the tree, and all their samples to the plan. Returns
-// the share of each shard of the batch in the loss; 0 for the shards of other processes.
+// Adds the gradients of this process's shards to the tree, and all their samples to the plan.
+// Returns the share of each shard of the batch in the loss; 0 for the shards of other processes.
 torch::Tensor Trainer::add_shards(Loader& loader, GradientTree& tree, BatchPlan& plan) {
   auto losses = torch::zeros({shards_.all}, torch::kDouble);
   const int64_t samples = batch_samples();
@@ -353,8 +353,8 @@ StepOptions Trainer::options_of_step() const {
   return options;
 }
 
-// The gradients of all shards of the batch, added as a tree, then the update of the weights. Returns
-// early, without changing a weight, if the loss or the norm is not finite.
+// The gradients of all shards of the batch, added as a tree, then the update of the weights.
+// Returns early, without changing a weight, if the loss or the norm is not finite.
 StepOutcome Trainer::step_in_memory(Loader& loader, BatchPlan& plan) {
   optimizer_.zero_grad();
   GradientTree tree(tensors_of(parameters_));
@@ -386,8 +386,7 @@ StepOutcome Trainer::step_in_files(Loader& loader, BatchPlan& plan) {
 double Trainer::take_step(Loader& loader) {
   optimizer_.options.lr = learning_rate(options_, state_.step, total_);
   BatchPlan plan;
-  const auto outcome =
-      setup_.offload ? step_in_files(loader, plan) : step_in_memory(loader, plan);
+  const auto outcome = setup_.offload ? step_in_files(loader, plan) : step_in_memory(loader, plan);
   require_finite_value(outcome.loss, "the loss", plan);
   require_finite_value(outcome.norm, "the norm of the gradients", plan);
   state_.loss_sum += outcome.loss;
@@ -436,9 +435,9 @@ torch::Tensor Trainer::evaluate_on(const EvaluationSet& set) {
       usual();
       setup_.offload->release_all();
     };
-  return evaluate_batches(network_, set.dataset,
-                          {options_.batch, options_.workers, target_unit(data_), world_->rank(),
-                           world_->size()});
+  return evaluate_batches(
+      network_, set.dataset,
+      {options_.batch, options_.workers, target_unit(data_), world_->rank(), world_->size()});
 }
 
 // The results on all evaluation sets.
