@@ -166,7 +166,7 @@ TEST(Settings, ShowTheDefaultInTheHelp) {
   std::map<std::string, std::string> help;
   for (const auto& group : model_settings())
     for (const auto& setting : group.settings) help[setting.name] = setting.help_text();
-  EXPECT_EQ(help["radius"], "sharing radius (0)");
+  EXPECT_EQ(help["radius"], "sharing radius, or lattice points to each side (cloud) (0)");
   EXPECT_EQ(help["rest"], "method of the other layers (self_attention_no_pos)");
   EXPECT_EQ(help["input-embedding"],
             "learned position embedding added to the input (set by the method)");
