@@ -36,7 +36,9 @@ def calculator_digits():
 def mnist(directory, part):
     """Images [n, 14, 14] from 0 to 1, half the size of MNIST's, and their classes."""
     def read(kind, header):
-        path = next(Path(directory).glob(f"{part}-{kind}*"))
+        path = next(Path(directory).glob(f"{part}-{kind}*"), None)
+        if path is None:
+            raise SystemExit(f"video.py: {directory} has no {part}-{kind}…; scripts/fetch-mnist fetches MNIST")
         data = gzip.open(path).read() if path.suffix == ".gz" else path.read_bytes()
         return torch.frombuffer(bytearray(data[header:]), dtype=torch.uint8)
 
