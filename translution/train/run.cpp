@@ -25,6 +25,7 @@
 #include "translution/train/device.h"
 #include "translution/train/offload.h"
 #include "translution/train/offload_check.h"
+#include "translution/train/rank_facts.h"
 #include "translution/train/trainer.h"
 
 namespace translution {
@@ -56,10 +57,12 @@ std::shared_ptr<World> world_of(const RunOptions& options) {
 }
 
 // Refuses to train if a rank has other options, data or weights than rank 0.
-void compare_ranks(const RunOptions& options, const Trainer& trainer) {
+void compare_ranks(const RunOptions& options, const DataSource& data, Network& network,
+                   int64_t steps_done) {
   if (world_of(options)->size() == 1) return;
   auto facts = options.facts;
-  for (const auto& texts : {run_texts(options), trainer.facts()})
+  for (const auto& texts :
+       {run_texts(options), rank_facts(options.train, data, network, steps_done)})
     facts.insert(facts.end(), texts.begin(), texts.end());
   options.world->require_same(facts);
 }
@@ -251,7 +254,7 @@ TrainResult train(const RunOptions& options, const DataSource& data,
     offload->whole_after(trainer.step());
   }
   // After resume(), which throws if the options do not fit the run.
-  compare_ranks(options, trainer);
+  compare_ranks(options, data, network, trainer.step());
   if (world->is_first()) write_config(options, trainer.origin().path);
   if (options.events.started) options.events.started(trainer.step());
   const bool done = trainer.run(stop);

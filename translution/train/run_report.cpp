@@ -14,6 +14,7 @@
 #include "translution/models/cost.h"
 #include "translution/models/memory_check.h"
 #include "translution/train/device.h"
+#include "translution/train/evaluate.h"
 #include "translution/train/metrics.h"
 #include "translution/train/trained.h"
 

@@ -10,7 +10,6 @@
 #include "translution/core/error.h"
 #include "translution/core/random.h"
 #include "translution/data/class_names.h"
-#include "translution/io/checksum.h"
 #include "translution/models/cost.h"
 #include "translution/nn/generator.h"
 #include "translution/train/device.h"
@@ -77,22 +76,6 @@ void copy_into(torch::Tensor& to, const NamedTensors& tensors, const std::string
          "resume: the checkpoint has no tensor ", name, " of this model's shape");
   torch::NoGradGuard no_grad;
   to.copy_(found->second);
-}
-
-void add_bytes(Checksum& checksum, const torch::Tensor& tensor) {
-  const auto bytes = tensor.detach().to(torch::kCPU).contiguous();
-  checksum.add({static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()});
-}
-
-// Tells data sets of the same size apart, without reading them as a whole.
-std::string samples_checksum(const Dataset& dataset) {
-  BatchPlan plan;
-  plan.samples = {0, dataset.size() / 2, dataset.size() - 1};
-  const auto batch = dataset.load(plan);
-  Checksum checksum;
-  add_bytes(checksum, batch.input);
-  add_bytes(checksum, batch.target);
-  return checksum.hex();
 }
 
 std::string samples_text(const std::vector<int64_t>& samples) {
@@ -222,27 +205,6 @@ void Trainer::report_changes(const Checkpoint& checkpoint) const {
             join(changes.empty() ? "" : ", ", setting.name, " ", text, " (was ", before, ")");
     }
   if (!changes.empty()) setup_.events.message("resume with changed settings: " + changes);
-}
-
-SettingTexts Trainer::facts() const {
-  auto facts = training_texts(options_);
-  const auto add = [&](const std::string& name, const auto& value) {
-    facts.emplace_back(name, join(value));
-  };
-  add("eval-every", options_.eval_every);
-  add("save-every", options_.save_every);
-  add("log-every", options_.log_every);
-  add("samples of training", data_.train->size());
-  add("checksum of the first, middle and last sample", samples_checksum(*data_.train));
-  for (const auto& set : data_.evaluation)
-    add("checksum of samples in " + set.name,
-        join(samples_checksum(*set.dataset), " of ", set.dataset->size()));
-  for (size_t c = 0; c < data_.classes.size(); ++c) add(join("class ", c), data_.classes[c]);
-  add("step of the checkpoint", state_.step);
-  Checksum weights;
-  for (const auto& [name, tensor] : parameters_) add_bytes(weights, tensor);
-  add("checksum of the weights", weights.hex());
-  return facts;
 }
 
 CheckpointContent Trainer::content() const {

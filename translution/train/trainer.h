@@ -62,8 +62,6 @@ class Trainer {
   bool run(const std::atomic<bool>& stop);
 
   int64_t step() const { return state_.step; }
-  /// What must be the same on all ranks: training options, data, step and weights.
-  SettingTexts facts() const;
   /// Of the weights; after resume(), that of the checkpoint.
   const Origin& origin() const { return origin_; }
 
