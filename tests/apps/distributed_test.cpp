@@ -145,6 +145,14 @@ void write_images(const TemporaryFolder& folder, int shade) {
                      encode_png(i == 0 ? flat_image(32, 32, shade) : noise_image(32, 32)));
 }
 
+TEST_F(Distributed, CloudsAreDrawnTheSame) {
+  expect_same_bits(kSteps +
+                       "--data digits-points:200 --train-on clutter --neighbours 8 "
+                       "--method alpha_translution --model cloud-tiny --dropout 0.1 "
+                       "--shards 4 --steps 2",
+                   {2});
+}
+
 TEST_F(Distributed, ImagesAreAugmentedAndMixedTheSame) {
   const TemporaryFolder folder;
   write_images(folder, 10);
