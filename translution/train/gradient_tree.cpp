@@ -18,8 +18,12 @@ void GradientTree::add_shard() {
   for (int64_t n = shards_++; n & 1; n >>= 1) {
     auto left = std::move(sums_.back());
     sums_.pop_back();
-    for (size_t p = 0; p < left.size(); ++p)
-      if (left[p].defined()) left[p].add_(gradients[p]);
+    for (size_t p = 0; p < left.size(); ++p) {
+      if (!left[p].defined())
+        left[p] = gradients[p];  // a shard may not use every parameter
+      else if (gradients[p].defined())
+        left[p].add_(gradients[p]);
+    }
     gradients = std::move(left);
   }
   sums_.push_back(std::move(gradients));
