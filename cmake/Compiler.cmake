@@ -5,6 +5,8 @@ if(TRANSLUTION_WERROR)
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Messages name files below the source directory, whichever that is.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 # The libraries export what TRANSLUTION_API marks (translution/core/export.h).
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
