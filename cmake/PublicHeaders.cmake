@@ -24,6 +24,7 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/data/image_folder_writer.h
   translution/data/molecules.h
   translution/data/options.h
+  translution/data/point_cloud.h
   translution/data/settings.h
   translution/data/token_files.h
   translution/data/tokenizer.h
@@ -58,6 +59,7 @@ set(TRANSLUTION_PLAIN_HEADERS
 set(TRANSLUTION_TENSOR_HEADERS
   translution/train.h
   translution/translution.h
+  translution/data/cloud_input.h
   translution/data/dataset.h
   translution/data/labelled_images.h
   translution/data/sources.h

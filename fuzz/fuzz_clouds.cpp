@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto text =
         translution::parse_cloud_text({reinterpret_cast<const char*>(data), size}, "input");
     if (text.clouds.empty()) std::abort();
-    if (text.clouds.size() != (text.has_classes ? text.classes.size() : text.numbers.size()))
+    const size_t targets = text.classes.size() + text.numbers.size();
+    if (targets != (text.targets == translution::CloudTargets::none ? 0 : text.clouds.size()))
       std::abort();
     for (const auto& cloud : text.clouds) {
       if (cloud.size() < 1 || cloud.axes != text.axes) std::abort();

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "json_text.h"
 #include "model_flags.h"
+#include "predict_clouds.h"
 #include "table.h"
 #include "threads.h"
 #include "translution/core/cpu_info.h"
@@ -24,14 +25,21 @@ constexpr const char* kPredictExamples =
     "resized, centre-cropped and normalised as in evaluation. For a model of digits, it is\n"
     "converted to grey and fitted to the canvas.\n"
     "\n"
+    "For a model of points, prints the class or the number of each cloud: of a PLY file, a "
+    "molecule\n"
+    "in an .xyz file, or of all clouds in a text such as val.txt; 'targets none' in its first "
+    "lines\n"
+    "if they are not known.\n"
+    "\n"
     "Examples:\n"
     "  translution predict runs/flowers rose.jpg\n"
-    "  translution predict runs/digits seven.png --json";
+    "  translution predict runs/digits seven.png --json\n"
+    "  translution predict runs/qm7 water.xyz ethanol.xyz";
 
 struct PredictFlags {
   explicit PredictFlags(Command command) : precision(command, "the run's"), device(command) {
     command.argument("RUN", path, "run directory, checkpoint or file of weights");
-    command.argument("IMAGE", files, "JPEG or PNG file");
+    command.argument("FILE", files, "JPEG or PNG file; for points .ply, .xyz or text");
     command.flag("--json", json, "print JSON");
   }
 
@@ -42,15 +50,8 @@ struct PredictFlags {
   bool json = false;
 };
 
-void run_predict(const PredictFlags& flags) {
-  use_threads(usable_cores());
-  const auto device = find_device(flags.device.read());
-  const auto trained = load_trained(flags.path, flags.precision.read());
-  trained.network->to(device);
+void predict_images(const PredictFlags& flags, const Trained& trained) {
   const auto& model = trained.network->options();
-  require(model.family == Family::vit, flags.path, " holds ", model.name(),
-          "; images need a vit model");
-  torch::NoGradGuard no_grad;
   auto json = nlohmann::ordered_json::array();
   for (const auto& file : flags.files) {
     const auto all = trained.network->forward(load_picture(model, file)).softmax(1)[0];
@@ -69,10 +70,25 @@ void run_predict(const PredictFlags& flags) {
   if (flags.json) fmt::print("{}", json_text(json));
 }
 
+void run_predict(const PredictFlags& flags) {
+  use_threads(usable_cores());
+  const auto device = find_device(flags.device.read());
+  const auto trained = load_trained(flags.path, flags.precision.read());
+  trained.network->to(device);
+  const auto& model = trained.network->options();
+  require(model.family != Family::gpt, flags.path, " holds ", model.name(),
+          ", which continues text; use `translution generate`");
+  torch::NoGradGuard no_grad;
+  if (model.family == Family::cloud)
+    predict_clouds(trained, flags.files, flags.json);
+  else
+    predict_images(flags, trained);
+}
+
 }  // namespace
 
 void add_predict(Command program) {
-  auto command = program.add_command("predict", "Classify images");
+  auto command = program.add_command("predict", "Classify images, or points");
   const auto flags = std::make_shared<PredictFlags>(command);
   command.footer(kPredictExamples);
   command.run([flags] { run_predict(*flags); });

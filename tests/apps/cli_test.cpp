@@ -304,7 +304,7 @@ const WrongCall kWrongCalls[] = {
     {"info", "--model NAME or --paper-table TABLE is missing; see translution info --help"},
     {"eval", "RUN is missing; see translution eval --help"},
     {"eval --foo", "unknown option --foo; see translution eval --help"},
-    {"predict x", "IMAGE is missing; see translution predict --help"},
+    {"predict x", "FILE is missing; see translution predict --help"},
     {"convert a b", "--from FORMAT or --to FORMAT is missing; see translution convert --help"},
     {"info vit-a/12", "unexpected argument 'vit-a/12'; see translution info --help"},
     {"info --metod rotary --model vit-a", "unknown option --metod; did you mean --method?"},

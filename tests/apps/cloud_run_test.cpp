@@ -130,6 +130,91 @@ TEST_F(CloudRun, PredictsNumbersInTheirUnit) {
   }
 }
 
+// Molecules with 1 to 4 atoms of hydrogen around one of carbon.
+std::string molecules_list(int count) {
+  std::string text;
+  for (int m = 0; m < count; ++m) {
+    const int hydrogen = 1 + m % 4;
+    text += detail::join(m, ".xyz ", 1 + hydrogen, " ", -100 - 75 * hydrogen, "\nC 0 0 0.1\n");
+    for (int h = 0; h < hydrogen; ++h)
+      text += detail::join("H ", 0.5 + 0.25 * h, " ", 0.01 * m, " -1e-1\n");
+  }
+  return text;
+}
+
+class CloudPredict : public CloudRun {
+ protected:
+  void write(const std::string& name, const std::string& text) const {
+    write_file_atomically(path(name), text);
+  }
+  nlohmann::json predict(const std::string& run_and_files) const {
+    const auto outcome = run("predict --json " + run_and_files);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  }
+  // The run of a short training on molecules.
+  std::string trained_on_molecules(const std::string& more) const {
+    write("list", molecules_list(40));
+    const auto data = path("data");
+    EXPECT_EQ(run("data molecules " + path("list") + " --val-share 0.25 --out " + data + more).code,
+              0);
+    const auto outcome =
+        run("train --model cloud-tiny --distances on --steps 20 --batch 10 --data points:" + data +
+            " --threads 1 --out " + path("run"));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return path("run");
+  }
+};
+
+TEST_F(CloudPredict, GivesTheErrorOfEvalOnTheValidationSet) {
+  const auto directory = trained_on_molecules("");
+  const auto predictions = predict(directory + " " + path("data/val.txt"));
+  double error = 0;
+  for (const auto& cloud : predictions)
+    error +=
+        std::abs(cloud["number"].get<double>() - std::stod(cloud["target"].get<std::string>()));
+  const auto eval = nlohmann::json::parse(run("eval --json " + directory).out)["results"]["val"];
+  ASSERT_EQ(predictions.size(), 10u);
+  EXPECT_EQ(predictions[1]["cloud"], path("data/val.txt:2"));
+  EXPECT_NEAR(error / 10, eval["mae"].get<double>(), 1e-4);
+  const auto table = run("predict " + directory + " " + path("data/val.txt"));
+  EXPECT_THAT(table.out, HasSubstr("target"));
+}
+
+TEST_F(CloudPredict, ReadsMoleculesAndTextWithoutTargets) {
+  write("ch2.xyz", "3\nmethylene\nC 0 0 0.1\nH 0.5 0 -0.1\nH 0.75 0 -0.1\n");
+  write("ch2.txt",
+        "axes 3\ntargets none\nfeatures H C\ncloud 3\n0 0 0.1 0 1\n0.5 0 -0.1 1 0\n0.75 0 -0.1 1 "
+        "0\n");
+  write("far.xyz", "1\n\nCl 0 0 0\n");
+  const auto directory = trained_on_molecules("");
+  const auto both = predict(directory + " " + path("ch2.xyz") + " " + path("ch2.txt"));
+  EXPECT_EQ(both[0]["number"], both[1]["number"]);
+  EXPECT_FALSE(both[0].contains("target"));
+  EXPECT_THAT(run("predict " + directory + " " + path("far.xyz")).err,
+              HasSubstr("far.xyz: expected atoms with the features H C, got Cl"));
+  write("data/val.txt", "axes 3\ntargets none\nfeatures H C\ncloud 1\n0 0 0 1 0\n");
+  EXPECT_THAT(run("eval " + directory).err, HasSubstr("val.txt: expected 'targets classes' or "
+                                                      "'targets numbers' to train or evaluate on"));
+}
+
+TEST_F(CloudPredict, NamesTheClassesOfDigits) {
+  const auto directory = trained_points("digits");
+  write("a.txt",
+        "axes 2\ntargets none\nfeatures brightness\ncloud 2\n1 2 0.5\n3 4 1\ncloud 1\n1 1 1\n");
+  const auto clouds = predict(directory + " " + path("a.txt"));
+  ASSERT_EQ(clouds.size(), 2u);
+  EXPECT_EQ(clouds[1]["points"], 1);
+  ASSERT_EQ(clouds[0]["classes"].size(), 5u);
+  EXPECT_GE(clouds[0]["classes"][0]["probability"], clouds[0]["classes"][1]["probability"]);
+  write("b.txt", "axes 3\ntargets none\ncloud 1\n0 0 0\n");
+  EXPECT_THAT(run("predict " + directory + " " + path("b.txt")).err,
+              HasSubstr("b.txt: expected points with 2 axes, got 3"));
+  write("c.txt", "axes 2\ntargets none\nfeatures red\ncloud 1\n0 0 0\n");
+  EXPECT_THAT(run("predict " + directory + " " + path("c.txt")).err,
+              HasSubstr("c.txt: expected 1 feature: brightness, got 1 feature: red"));
+}
+
 TEST_F(CloudRun, RefusesWhatDoesNotFit) {
   const auto refusal = [&](const std::string& more) {
     const auto outcome = run(train_points("x", more));

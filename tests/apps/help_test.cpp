@@ -55,7 +55,7 @@ TEST(Help, ShowsRequiredArgumentsAndOptionsInTheUsage) {
   const std::pair<const char*, const char*> usages[] = {
       {"train", "--out RUN [OPTIONS]"},
       {"eval", "RUN [OPTIONS]"},
-      {"predict", "RUN IMAGE... [OPTIONS]"},
+      {"predict", "RUN FILE... [OPTIONS]"},
       {"serve", "RUN... [OPTIONS]"},
       {"list", "[OPTIONS]"},
       {"info", "(--model NAME | --paper-table TABLE) [OPTIONS]"},
@@ -164,7 +164,7 @@ TEST(Help, ListsArgumentsByThemselves) {
   EXPECT_THAT(
       help,
       HasSubstr(
-          "Usage: translution predict RUN IMAGE... [OPTIONS]\n\nArguments:\n"
+          "Usage: translution predict RUN FILE... [OPTIONS]\n\nArguments:\n"
           "  RUN                             run directory, checkpoint or file of weights\n"));
 }
 

@@ -17,7 +17,7 @@ TEST(CloudText, HasNumbersOrClassesAsTargets) {
       "0 0 0  0 1\r\n1.09\t0 0  1 0\ncloud +2e1 1\n-1 -2 -3 0.5 0\n",
       "train.txt");
   EXPECT_EQ(numbers.axes, 3);
-  EXPECT_FALSE(numbers.has_classes);
+  EXPECT_EQ(numbers.targets, CloudTargets::numbers);
   EXPECT_THAT(numbers.features, ElementsAre("H", "C"));
   EXPECT_THAT(numbers.numbers, ElementsAre(-417.5, 20));
   ASSERT_EQ(numbers.clouds.size(), 2u);
@@ -27,10 +27,15 @@ TEST(CloudText, HasNumbersOrClassesAsTargets) {
 
   const auto classes = parse_cloud_text(
       "targets classes\naxes 1\ncloud left 1\n-1\ncloud rechts-Größe 2\n1\n2", "train.txt");
-  EXPECT_TRUE(classes.has_classes);
+  EXPECT_EQ(classes.targets, CloudTargets::classes);
   EXPECT_THAT(classes.classes, ElementsAre("left", "rechts-Größe"));
   EXPECT_THAT(classes.clouds[1].positions, ElementsAre(1, 2));
   EXPECT_THAT(classes.clouds[1].features, ElementsAre(1, 1)) << "without features: one of 1";
+
+  const auto unknown = parse_cloud_text("targets none\naxes 1\ncloud 1\n-1\ncloud 2\n1\n2", "a");
+  EXPECT_EQ(unknown.targets, CloudTargets::none);
+  EXPECT_EQ(unknown.clouds.size(), 2u);
+  EXPECT_EQ(unknown.classes.size() + unknown.numbers.size(), 0u);
 }
 
 struct WrongText {
@@ -45,10 +50,12 @@ TEST(CloudText, ReportsEveryMistakeWithItsLine) {
       {"hello", "a.txt:1: expected axes, targets, features or cloud, got 'hello'"},
       {"axes 4", "a.txt:1: expected 'axes 1', 'axes 2' or 'axes 3'"},
       {"axes 3\naxes 3", "a.txt:2: a second line 'axes'"},
-      {"targets words", "a.txt:1: expected 'targets classes' or 'targets numbers'"},
+      {"targets words", "a.txt:1: expected 'targets classes', 'targets numbers' or 'targets none'"},
       {"cloud a 1", "a.txt:1: expected 'axes 1', 'axes 2' or 'axes 3' before the first cloud"},
       {"axes 2\ncloud a 1",
-       "a.txt:2: expected 'targets classes' or 'targets numbers' before the first cloud"},
+       "a.txt:2: expected 'targets classes', 'targets numbers' or 'targets none' before the first "
+       "cloud"},
+      {"axes 2\ntargets none\ncloud a 1", "a.txt:3: expected 'cloud POINTS'"},
       {"axes 2\ntargets numbers\ncloud a 1", "a.txt:3: expected a number as target, got 'a'"},
       {"axes 2\ntargets numbers\ncloud inf 1", "a.txt:3: expected a number as target, got 'inf'"},
       {"features", "a.txt:1: expected 1 to 256 names of features, got 0"},

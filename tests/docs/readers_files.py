@@ -127,6 +127,11 @@ def xyz(path: Path, program: Path) -> None:
         (path / name).write_text(f"2\n\n{atoms}")
 
 
+def molecule(path: Path, program: Path) -> None:
+    """The first of them."""
+    path.write_text(f"2\n\n{MOLECULES[0][1]}")
+
+
 def energies(path: Path, program: Path) -> None:
     """The energies of these files."""
     path.write_text("".join(f"qm7/{name} -{9 + n} 0\n" for n, (name, _) in enumerate(MOLECULES)))
@@ -176,6 +181,7 @@ MAKERS: Dict[str, Callable[[Path, Path], None]] = {
     "theirs.safetensors": authors,
     "values.safetensors": values,
     "vit.safetensors": timm,
+    "water.xyz": molecule,
 }
 
 

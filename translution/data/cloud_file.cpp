@@ -14,15 +14,20 @@ using namespace detail;
 
 namespace {
 
-std::shared_ptr<const CloudText> read_clouds(const std::string& path) {
-  return std::make_shared<CloudText>(parse_cloud_text(read_file(path), path));
+std::shared_ptr<const CloudText> read_text_with_targets(const std::string& path) {
+  auto text = std::make_shared<CloudText>(parse_cloud_text(read_file(path), path));
+  ensure(text->targets != CloudTargets::none, path,
+         ": expected 'targets classes' or 'targets numbers' to train or evaluate on, got 'targets "
+         "none'");
+  return text;
 }
 
 // "axes 3, targets numbers, features H C"
 std::string header_text(const CloudText& text) {
   std::string names;
   for (const auto& name : text.features) names += " " + name;
-  return join("axes ", text.axes, ", targets ", text.has_classes ? "classes" : "numbers",
+  return join("axes ", text.axes, ", targets ",
+              text.targets == CloudTargets::classes ? "classes" : "numbers",
               names.empty() ? ", no features" : ", features", names);
 }
 
@@ -62,7 +67,7 @@ CloudFileDataset::CloudFileDataset(std::shared_ptr<const CloudText> text,
 
 std::vector<int64_t> CloudFileDataset::labels() const {
   std::vector<int64_t> labels;
-  if (text_->has_classes)
+  if (targets_are_classes())
     for (const double target : targets_) labels.push_back(static_cast<int64_t>(target));
   return labels;
 }
@@ -76,14 +81,14 @@ CloudSample CloudFileDataset::read(int64_t epoch, int64_t sample) const {
 
 CloudFiles read_cloud_files(const std::string& directory) {
   const std::string train = directory + "/train.txt", val = directory + "/val.txt";
-  CloudFiles files{read_clouds(train), read_clouds(val), {}, {}};
+  CloudFiles files{read_text_with_targets(train), read_text_with_targets(val), {}, {}};
   ensure(header_text(*files.train) == header_text(*files.val), val, ": expected ",
          header_text(*files.train), " as in train.txt, got ", header_text(*files.val));
   const std::set<std::string> names(files.train->classes.begin(), files.train->classes.end());
   for (const auto& name : files.val->classes)
     ensure(names.count(name) > 0, val, ": has the class '", name, "', which train.txt has not");
   files.classes.assign(names.begin(), names.end());
-  if (!files.train->has_classes) files.scale = target_scale_of(files.train->numbers, train);
+  if (files.classes.empty()) files.scale = target_scale_of(files.train->numbers, train);
   return files;
 }
 

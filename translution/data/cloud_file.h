@@ -34,7 +34,7 @@ class CloudFileDataset : public CloudDataset {
 
  protected:
   CloudSample read(int64_t epoch, int64_t sample) const override;
-  bool targets_are_classes() const override { return text_->has_classes; }
+  bool targets_are_classes() const override { return text_->targets == CloudTargets::classes; }
 
  private:
   const std::shared_ptr<const CloudText> text_;

@@ -18,6 +18,11 @@ namespace {
 
 constexpr int64_t kMaxAxes = 3;
 constexpr size_t kMaxFeatures = 256;
+constexpr std::pair<CloudTargets, std::string_view> kTargets[] = {
+    {CloudTargets::classes, "classes"},
+    {CloudTargets::numbers, "numbers"},
+    {CloudTargets::none, "none"}};
+constexpr const char* kTargetsLines = "'targets classes', 'targets numbers' or 'targets none'";
 
 class CloudTextReader {
  public:
@@ -61,11 +66,13 @@ class CloudTextReader {
   }
 
   void read_targets(const std::vector<std::string_view>& words) {
-    check_first(has_targets_, "targets");
-    if (words.size() != 2 || (words[1] != "classes" && words[1] != "numbers"))
-      fail("expected 'targets classes' or 'targets numbers'");
-    result_.has_classes = words[1] == "classes";
-    has_targets_ = true;
+    check_first(knows_targets_, "targets");
+    const auto* const found = std::find_if(
+        std::begin(kTargets), std::end(kTargets),
+        [&](const auto& targets) { return words.size() == 2 && words[1] == targets.second; });
+    if (found == std::end(kTargets)) fail("expected ", kTargetsLines);
+    result_.targets = found->first;
+    knows_targets_ = true;
   }
 
   void read_features(const std::vector<std::string_view>& words) {
@@ -82,17 +89,18 @@ class CloudTextReader {
 
   void read_cloud(const std::vector<std::string_view>& words) {
     if (result_.axes == 0) fail("expected 'axes 1', 'axes 2' or 'axes 3' before the first cloud");
-    if (!has_targets_)
-      fail("expected 'targets classes' or 'targets numbers' before the first cloud");
-    if (words.size() != 3) fail("expected 'cloud TARGET POINTS'");
-    read_target(words[1]);
-    const auto count = word_number<int64_t>(words[2]);
-    if (!count || *count < 1) fail("expected 1 or more points, got ", in_quotes(words[2]));
+    if (!knows_targets_) fail("expected ", kTargetsLines, " before the first cloud");
+    const bool has_target = result_.targets != CloudTargets::none;
+    if (words.size() != (has_target ? 3 : 2))
+      fail("expected 'cloud ", has_target ? "TARGET " : "", "POINTS'");
+    if (has_target) read_target(words[1]);
+    const auto count = word_number<int64_t>(words.back());
+    if (!count || *count < 1) fail("expected 1 or more points, got ", in_quotes(words.back()));
     read_points(*count);
   }
 
   void read_target(std::string_view word) {
-    if (result_.has_classes) {
+    if (result_.targets == CloudTargets::classes) {
       if (!is_utf8(word)) fail("the name of the class '", escape_bytes(word), "' is not UTF-8");
       result_.classes.emplace_back(word);
     } else {
@@ -134,7 +142,7 @@ class CloudTextReader {
   TextLines lines_;
   const std::string& name_;
   CloudText result_;
-  bool has_targets_ = false;
+  bool knows_targets_ = false;
 };
 
 }  // namespace

@@ -9,10 +9,13 @@
 
 namespace translution {
 
+/// What a text says of each cloud: its class, a number, or nothing.
+enum class CloudTargets { classes, numbers, none };
+
 /// Clouds of points and their targets, from a text file.
 struct CloudText {
   int64_t axes = 0;
-  bool has_classes = true;            ///< false: targets are numbers
+  CloudTargets targets = CloudTargets::none;
   std::vector<std::string> features;  ///< names; may be empty
   std::vector<PointCloud> clouds;     ///< without features, each point has one feature of 1
   std::vector<std::string> classes;   ///< of the clouds
@@ -22,9 +25,9 @@ struct CloudText {
 /// Parses a text such as
 ///
 ///     axes 3
-///     targets numbers       # or: targets classes
+///     targets numbers       # or: targets classes, targets none
 ///     features H C          # may be left out
-///     cloud -417.031 2      # target, number of points
+///     cloud -417.031 2      # target, number of points; without targets: cloud 2
 ///     0.00 0 0  0 1         # position, features
 ///     1.09 0 0  1 0
 ///

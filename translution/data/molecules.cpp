@@ -32,7 +32,8 @@ constexpr const char* kElements[] = {
     "Pa", "U",  "Np", "Pu", "Am", "Cm", "Bk", "Cf", "Es", "Fm", "Md", "No", "Lr", "Rf", "Db",
     "Sg", "Bh", "Hs", "Mt", "Ds", "Rg", "Cn", "Nh", "Fl", "Mc", "Lv", "Ts", "Og"};
 
-constexpr uint64_t kSplitKey = 0x3016;  // of the split, which no seed of a run changes
+constexpr const char* kCharge = "charge";  // a feature
+constexpr uint64_t kSplitKey = 0x3016;     // of the split, which no seed of a run changes
 
 int charge_of(std::string_view element) {
   const auto* const found = std::find(std::begin(kElements), std::end(kElements), element);
@@ -85,6 +86,12 @@ std::set<std::string> xyz_names(const std::string& directory) {
   ensure(!error, directory, ": cannot be listed: ", error.message());
   ensure(!names.empty(), directory, ": has no .xyz files");
   return names;
+}
+
+std::string spaced(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
 }
 
 std::set<int> charges_in(const std::vector<Molecule>& molecules) {
@@ -164,11 +171,27 @@ std::vector<std::string> elements_in(const std::vector<Molecule>& molecules) {
   return names;
 }
 
+PointCloud cloud_of(const Molecule& molecule, const std::vector<std::string>& features) {
+  PointCloud cloud{3, static_cast<int64_t>(features.size()), {}, {}};
+  const bool is_charge = features == std::vector<std::string>{kCharge};
+  for (size_t atom = 0; atom < molecule.charges.size(); ++atom) {
+    const int charge = molecule.charges[atom];
+    const std::string element = kElements[charge - 1];
+    ensure(is_charge || std::find(features.begin(), features.end(), element) != features.end(),
+           molecule.name, ": expected atoms with the features ", spaced(features), ", got ", element);
+    for (const auto& number : molecule.positions[atom])
+      cloud.positions.push_back(static_cast<float>(*word_number<double>(number)));
+    for (const auto& name : features)
+      cloud.features.push_back(is_charge ? static_cast<float>(charge) : name == element ? 1 : 0);
+  }
+  return cloud;
+}
+
 std::string molecules_text(const std::vector<Molecule>& all, const std::vector<int64_t>& chosen,
                            AtomFeatures features) {
   const auto charges = charges_in(all);
   std::string text = "axes 3\ntargets numbers\nfeatures";
-  if (features == AtomFeatures::charge) text += " charge";
+  if (features == AtomFeatures::charge) text += join(" ", kCharge);
   for (const auto& name : elements_in(all))
     if (features == AtomFeatures::element) text += " " + name;
   text += '\n';

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "translution/core/export.h"
+#include "translution/data/point_cloud.h"
 
 namespace translution {
 
@@ -47,6 +48,11 @@ TRANSLUTION_API MoleculeSplit split_molecules(int64_t count, double val_share);
 TRANSLUTION_API std::string molecules_text(const std::vector<Molecule>& all,
                                            const std::vector<int64_t>& chosen,
                                            AtomFeatures features);
+
+/// A molecule as a cloud of atoms with these features: chemical elements, 1 for the atom's own, or
+/// "charge", the nuclear charge. Throws std::runtime_error if an atom's element is none of them.
+TRANSLUTION_API PointCloud cloud_of(const Molecule& molecule,
+                                    const std::vector<std::string>& features);
 
 /// The elements in the molecules in order of nuclear charge: "H", "C", …
 TRANSLUTION_API std::vector<std::string> elements_in(const std::vector<Molecule>& molecules);

@@ -164,7 +164,7 @@ DataSource place_on_canvas(const DataOptions& options, Split all, Shown shown) {
           "eval-on: expected static or dynamic, or samples of --hold-out, got neither");
   source.classes = source.train->classes();
   if (shown == Shown::as_points)
-    source.axes = 2;
+    source.axes = 2, source.features = {"brightness"};
   else
     source.image = canvas;
   return source;
@@ -243,6 +243,7 @@ DataSource open_cloud_text(const DataOptions& options, const std::string& direct
   source.classes = files.classes;
   source.axes = files.train->axes;
   source.channels = files.train->clouds.front().channels;
+  source.features = files.train->features;
   source.target_mean = files.scale.mean;
   source.target_scale = files.scale.scale;
   return source;
@@ -258,7 +259,8 @@ DataSource open_cloud_folder(const DataOptions& options, const std::string& dire
   DataSource source;
   source.classes = folders.train->classes();
   source.axes = 3;
-  source.channels = std::max<int64_t>(1, static_cast<int64_t>(folders.train->features().size()));
+  source.features = folders.train->features();
+  source.channels = std::max<int64_t>(1, static_cast<int64_t>(source.features.size()));
   source.train = limit_train<std::shared_ptr<const Dataset>>(std::move(folders.train), options);
   if (options.hold_out > 0) {
     folder.change = {options.max_points, Rotation::none, false};

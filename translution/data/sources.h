@@ -21,10 +21,11 @@ struct DataSource {
   std::shared_ptr<const Dataset> train;
   std::vector<EvaluationSet> evaluation;
   std::vector<std::string> classes;
-  std::vector<int64_t> image;  ///< rows, cols; empty for text and points
-  int64_t channels = 1;        ///< of images, or features of a point
-  int64_t vocabulary = 0;      ///< distinct tokens of text; 0 for images and points
-  int64_t axes = 0;            ///< numbers of a point's position; 0: not points
+  std::vector<int64_t> image;         ///< rows, cols; empty for text and points
+  int64_t channels = 1;               ///< of images, or features of a point
+  std::vector<std::string> features;  ///< names of a point's features; may be empty
+  int64_t vocabulary = 0;             ///< distinct tokens of text; 0 for images and points
+  int64_t axes = 0;                   ///< numbers of a point's position; 0: not points
   /// Targets that are numbers are (number - target_mean) / target_scale, with the mean and standard
   /// deviation of the training part. A scale of 0: targets are classes.
   double target_mean = 0, target_scale = 0;

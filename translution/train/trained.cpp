@@ -63,6 +63,15 @@ Trained load_converted(const std::string& path, Precision precision) {
   return trained;
 }
 
+// The data settings of the run, some of them replaced.
+DataOptions data_options_of(const Trained& trained,
+                            const std::map<std::string, std::string>& changed) {
+  DataOptions options;
+  set_all(data_settings(), trained.config, options);
+  set_all(data_settings(), changed, options, "--");
+  return options;
+}
+
 // The precision of the training that wrote the checkpoint.
 Precision precision_in(const nlohmann::json& state) {
   const auto training = state.find("training");
@@ -84,6 +93,7 @@ Trained load_trained(const std::string& path, std::optional<Precision> precision
     trained.config = state.at("config").get<std::map<std::string, std::string>>();
     trained.classes = state.at("classes").get<std::vector<std::string>>();
     trained.vocabulary = state.value("vocabulary", int64_t{0});
+    trained.features = state.value("features", std::vector<std::string>());
     run_precision = precision_in(state);
   } catch (const nlohmann::json::exception&) {
     throw std::runtime_error(join(found.path, ": was not written by `translution train`"));
@@ -100,6 +110,12 @@ PictureFormat picture_format(const ModelOptions& model) {
   return {model.channels, model.image_size[0], model.image_size[1]};
 }
 
+CloudFormat cloud_format(const Trained& trained) {
+  const auto& model = trained.network->options();
+  require(model.family == Family::cloud, "expected a cloud model for points, got ", model.name());
+  return {model.axes, model.channels, trained.features, data_options_of(trained, {}).max_points};
+}
+
 torch::Tensor load_picture(const ModelOptions& model, const std::string& file) {
   require(model.family == Family::vit, "expected a vit model for pictures, got ", model.name());
   const auto format = picture_format(model);
@@ -112,9 +128,7 @@ torch::Tensor load_picture(const ModelOptions& model, const std::string& file) {
 DataSource open_data_of(const Trained& trained, const std::map<std::string, std::string>& changed,
                         const std::function<void(const std::string&)>& report) {
   const auto& model = trained.network->options();
-  DataOptions options;
-  set_all(data_settings(), trained.config, options);
-  set_all(data_settings(), changed, options, "--");
+  auto options = data_options_of(trained, changed);
   if (const auto found = trained.config.find("seed"); found != trained.config.end())
     options.seed = SettingValue{"seed", found->second}.number();
   options.length = model.length;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "translution/core/export.h"
+#include "translution/data/cloud_input.h"
 #include "translution/data/sources.h"
 #include "translution/models/network.h"
 #include "translution/train/picture.h"
@@ -22,6 +23,7 @@ struct Trained {
   std::shared_ptr<Network> network;
   bool names_classes = true;  ///< false: the file has no class names, `classes` are numbers
   int64_t vocabulary = 0;     ///< of the training text; that of the model may be larger
+  std::vector<std::string> features = {};  ///< names of a point's features; empty: not known
 };
 
 /// Loads a model with its weights, in evaluation mode. `path` is a run, a checkpoint, a directory
@@ -37,6 +39,9 @@ TRANSLUTION_API PictureFormat picture_format(const ModelOptions& model);
 /// centre-cropped and normalised as in evaluation; grey images are resized to the model's image
 /// size.
 TRANSLUTION_API torch::Tensor load_picture(const ModelOptions& model, const std::string& file);
+
+/// The clouds that a cloud model takes.
+TRANSLUTION_API CloudFormat cloud_format(const Trained& trained);
 
 /// Opens the data that the model was trained on, with the settings in `changed` ("data",
 /// "eval-limit", …) replaced. Calls `report` with a message for each broken image. Throws if the

@@ -218,6 +218,7 @@ CheckpointContent Trainer::content() const {
   content.state = {{"config", object_of(setup_.config)},
                    {"training", object_of(training_texts(options_))},
                    {"classes", data_.classes},
+                   {"features", data_.features},
                    {"samples", data_.train->size()},
                    {"vocabulary", data_.vocabulary},
                    {"optimizer_steps", optimizer_.state.steps},
