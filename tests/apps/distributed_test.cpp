@@ -1,11 +1,13 @@
 // Training in several processes: the same bits, faults, and what is refused.
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,6 +23,7 @@
 #include "translution/core/random.h"
 #include "translution/distributed/connection.h"
 #include "translution/distributed/world.h"
+#include "translution/train/gradient_exchange.h"
 
 namespace translution {
 namespace {
@@ -189,6 +192,53 @@ TEST_F(Distributed, OneShardIsTheRunWithoutShards) {
 TEST_F(Distributed, WithoutShardsAnyNumberOfRanksTrains) {
   const auto run = trained_by(3, kVit + "--method translution --steps 2", "three");
   EXPECT_EQ(log_of(run).back().step, 2);
+}
+
+// Sums gradients of several buckets during backward and after it. Returns whether the bits are
+// equal.
+bool sums_agree(int rank, int size, int port) {
+  WorldPlace place;
+  place.rank = rank, place.size = place.local_size = size;
+  place.port = port;
+  World world(place, {});
+  torch::manual_seed(rank);
+  std::vector<torch::Tensor> parameters, after;
+  for (const int64_t count : {World::kBucket - 1, 7 * World::kBucket / 4, int64_t{999}})
+    parameters.push_back(torch::zeros({count}).requires_grad_());
+  GradientExchange exchange(
+      parameters, [&](const auto& tensors) { world.tree_sum(tensors); }, World::kBucket);
+  exchange.start();
+  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
+    const auto gradient = torch::randn(parameter->sizes());
+    after.insert(after.begin(), gradient.clone());
+    (*parameter * gradient).sum().backward();
+  }
+  exchange.finish();
+  world.tree_sum(after);
+  bool equal = true;
+  for (size_t p = 0; p < after.size(); ++p)
+    equal = equal && at::equal(parameters[p].grad(), after[p]);
+  world.leave();
+  return equal;
+}
+
+TEST_F(Distributed, SumsDuringBackwardHaveTheBitsOfSumsAfterIt) {
+  for (const int size : {2, 3}) {
+    port_ = next_port();
+    std::vector<pid_t> others;
+    for (int rank = 1; rank < size; ++rank) {
+      others.push_back(fork());
+      if (others.back() != 0) continue;
+      at::set_num_threads(1);  // a forked process has no threads of OpenMP
+      _exit(sums_agree(rank, size, port_) ? 0 : 1);
+    }
+    EXPECT_TRUE(sums_agree(0, size, port_));
+    for (const pid_t other : others) {
+      int status = 0;
+      waitpid(other, &status, 0);
+      EXPECT_EQ(status, 0) << "of " << size;
+    }
+  }
 }
 
 TEST_F(Distributed, ResumesOnAnotherNumberOfRanks) {
