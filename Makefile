@@ -5,7 +5,7 @@
 #   make build        everything that make test compiles
 #   make build-time   how long compiling takes from nothing, and after one change
 #   make fuzz         every parser of files under clang's sanitizers, 10 s each
-#   make stress       the long studies: kills, damaged files, fuzzing, the page, input; half an hour or more
+#   make stress       the long studies: kills, lost hosts, damaged files, fuzzing, the page, input; half an hour or more
 #   make check-torch VERSION=pypi    all of it against another LibTorch (scripts/check-torch)
 #   make check-wheel  the package that pip builds, in a virtual environment of its own
 # make TORCH=python …: LibTorch from the torch package of the active environment; builds in build/python

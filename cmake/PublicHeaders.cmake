@@ -42,6 +42,7 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/models/memory_check.h
   translution/models/options.h
   translution/models/settings.h
+  translution/models/split_cost.h
   translution/nn/options.h
   translution/ops/instruction_sets.h
   translution/ops/products.h

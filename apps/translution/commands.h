@@ -16,6 +16,7 @@ void add_info(Command program);
 void add_launch(Command program);
 void add_list(Command program);
 void add_manual(Command program);
+void add_plan(Command program);
 void add_predict(Command program);
 void add_report(Command program);
 void add_reproduce(Command program);

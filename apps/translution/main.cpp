@@ -33,6 +33,7 @@ constexpr const char* kProgramExamples =
     "  translution report runs/alpha\n"
     "  translution serve runs/alpha\n"
     "  translution info --model vit-a/12 --method translution --image-size 84\n"
+    "  translution plan --model vit-c/16 --method translution --machines 8\n"
     "  translution bench op --method translution --cls\n"
     "  translution data text book.txt --out tokens\n"
     "  translution convert gpt2/model.safetensors gpt2.safetensors --from gpt2";
@@ -192,7 +193,7 @@ const CommandGroup kGroups[] = {
     {"Train and use models",
      {add_train, add_launch, add_eval, add_predict, add_generate, add_report, add_serve}},
     {"Study models and reproduce the paper",
-     {add_list, add_info, add_bench, add_reproduce, add_results, add_configs}},
+     {add_list, add_info, add_plan, add_bench, add_reproduce, add_results, add_configs}},
     {"Tools", {add_data, add_convert, add_completion, add_manual}}};
 
 void set_up(CLI::App& program) {

@@ -224,6 +224,39 @@ TEST(Info, ReadsHybrids) {
   EXPECT_THAT(output_of("info " + hybrid), HasSubstr("172  in 2 of 6 layers\n"));
 }
 
+// ----------------------------------------------------------------------------------- plan
+
+const std::string kPlan =
+    "plan --model vit-a/12 --method translution --image-size 84 --channels 1 --classes 10 "
+    "--batch 64 --gflops 100 ";
+
+TEST(Plan, MarksTheFastestSplitThatFits) {
+  const json plan = json_of(kPlan + "--machines 4 --bandwidth 8Gbit/s --memory 64");
+  ASSERT_EQ(plan["splits"].size(), 3u);
+  const json* fastest = &plan["splits"][0];
+  for (const auto& split : plan["splits"]) {
+    EXPECT_EQ(split["data"].get<int>() * split["offset"].get<int>(), 4);
+    if (split["step_s"] < (*fastest)["step_s"]) fastest = &split;
+  }
+  for (const auto& split : plan["splits"]) EXPECT_EQ(split["recommended"], &split == fastest);
+  const int64_t parameters = 116164138;
+  EXPECT_EQ(plan["splits"][0]["data_bytes"], 2 * 3 * parameters);  // 2 (R - 1) / R * 4 P
+  EXPECT_EQ(plan["splits"][0]["travel_s"], 2 * 3 * parameters / 1e9);
+  const json small = json_of(kPlan + "--machines 4 --memory 1");
+  for (const auto& split : small["splits"]) EXPECT_EQ(split["fits"], split["rank_bytes"] <= 1e9);
+}
+
+TEST(Plan, PrintsASplitPerLine) {
+  const std::string text = output_of(kPlan + "--machines 4 --bandwidth 1GB/s --memory 64");
+  EXPECT_EQ(lines_with(text, "recommended").size(), 1u) << text;
+  for (const char* split : {" 4x1 ", " 2x2 ", " 1x4 "})
+    EXPECT_EQ(lines_with(text, split).size(), 1u) << text;
+  const std::string several = output_of(kPlan + "--machines 2,4,8 --memory 64");
+  EXPECT_EQ(lines_with(several, "recommended").size(), 3u) << several;
+  EXPECT_EQ(lines_with(output_of(kPlan + "--machines 1,2 --memory 0.001"), "no split fits").size(),
+            2u);
+}
+
 // -------------------------------------------------------------------- list, help, version
 
 TEST(List, NamesMethodsArchitecturesAndTables) {
@@ -287,6 +320,14 @@ const WrongCall kWrongCalls[] = {
     {"foo", "unknown command 'foo'; see translution --help"},
     {"--versoin", "unknown option --versoin; did you mean --version?"},
     {"--json list", "option --json goes after the command"},
+    {"plan", "--model NAME is missing; see translution plan --help"},
+    {"plan --model vit-a --bandwidth 10",
+     "--bandwidth: expected a number with Gbit/s or GB/s, as in 10Gbit/s, got '10'"},
+    {"plan --model vit-a --machines 2,x", "--machines: expected a whole number, got 'x'"},
+    {"plan --model vit-a --gflops 1 --ranks-per-machine 3",
+     "ranks-per-machine: expected a power of two, got 3"},
+    {"plan --model vit-a --method rotary --gflops 1 --batch 4 --machines 8",
+     "machines: expected at most 4 samples times 1 slots of ranks, got 8"},
     {"list info", "unexpected argument 'info'; see translution list --help"},
     {"train --foo", "unknown option --foo; see translution train --help"},
     {"eval x --train-limit 5", "unknown option --train-limit; see translution eval --help"},

@@ -1,11 +1,13 @@
 // Training in several processes: the same bits, faults, and what is refused.
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,6 +23,7 @@
 #include "translution/core/random.h"
 #include "translution/distributed/connection.h"
 #include "translution/distributed/world.h"
+#include "translution/train/gradient_exchange.h"
 
 namespace translution {
 namespace {
@@ -191,6 +194,53 @@ TEST_F(Distributed, WithoutShardsAnyNumberOfRanksTrains) {
   EXPECT_EQ(log_of(run).back().step, 2);
 }
 
+// Sums gradients of several buckets during backward and after it. Returns whether the bits are
+// equal.
+bool sums_agree(int rank, int size, int port) {
+  WorldPlace place;
+  place.rank = rank, place.size = place.local_size = size;
+  place.port = port;
+  World world(place, {});
+  torch::manual_seed(rank);
+  std::vector<torch::Tensor> parameters, after;
+  for (const int64_t count : {World::kBucket - 1, 7 * World::kBucket / 4, int64_t{999}})
+    parameters.push_back(torch::zeros({count}).requires_grad_());
+  GradientExchange exchange(
+      parameters, [&](const auto& tensors) { world.tree_sum(tensors); }, World::kBucket);
+  exchange.start();
+  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
+    const auto gradient = torch::randn(parameter->sizes());
+    after.insert(after.begin(), gradient.clone());
+    (*parameter * gradient).sum().backward();
+  }
+  exchange.finish();
+  world.tree_sum(after);
+  bool equal = true;
+  for (size_t p = 0; p < after.size(); ++p)
+    equal = equal && at::equal(parameters[p].grad(), after[p]);
+  world.leave();
+  return equal;
+}
+
+TEST_F(Distributed, SumsDuringBackwardHaveTheBitsOfSumsAfterIt) {
+  for (const int size : {2, 3}) {
+    port_ = next_port();
+    std::vector<pid_t> others;
+    for (int rank = 1; rank < size; ++rank) {
+      others.push_back(fork());
+      if (others.back() != 0) continue;
+      at::set_num_threads(1);  // a forked process has no threads of OpenMP
+      _exit(sums_agree(rank, size, port_) ? 0 : 1);
+    }
+    EXPECT_TRUE(sums_agree(0, size, port_));
+    for (const pid_t other : others) {
+      int status = 0;
+      waitpid(other, &status, 0);
+      EXPECT_EQ(status, 0) << "of " << size;
+    }
+  }
+}
+
 TEST_F(Distributed, ResumesOnAnotherNumberOfRanks) {
   const auto arguments = kVit + "--method alpha_translution --shards 4 --steps ";
   const auto expected = trained_by(0, arguments + "6", "expected");
@@ -249,25 +299,28 @@ TEST_F(Distributed, AKilledRankStopsAllAndTheRunIsResumedExactly) {
 }
 
 // Without a launcher: the heartbeats find out.
-TEST_F(Distributed, ARankThatHangsOrDiesIsNamedByTheOthers) {
-  const std::pair<int, int> losses[] = {{SIGSTOP, 0}, {SIGSTOP, 1}, {SIGKILL, 1}};
+TEST_F(Distributed, ARankThatHangsOrDiesIsNamedByAllOthers) {
+  const std::pair<int, int> losses[] = {{SIGSTOP, 0}, {SIGSTOP, 2}, {SIGKILL, 2}};
   for (const auto& [signal, lost] : losses) {
     SCOPED_TRACE(std::to_string(signal) + " to rank " + std::to_string(lost));
     port_ = next_port();
     fs::remove_all(path("hand"));
     std::vector<std::unique_ptr<Started>> ranks;
-    for (const int r : {0, 1})
-      ranks.push_back(rank(r, "--rank-timeout 3 --resume auto", "", 2, 100000));
+    for (const int r : {0, 1, 2})
+      ranks.push_back(rank(r, "--rank-timeout 3 --resume auto", "", 3, 100000));
     ASSERT_TRUE(wait_for([&] { return fs::exists(path("hand") + "/checkpoints/last"); }));
     const auto moment = Clock::now();
     ranks[lost]->send(signal);
-    const auto outcome = ranks[1 - lost]->wait();
-    EXPECT_LT(duration<double>(Clock::now() - moment).count(), 3 + 2);  // 2: a busy machine
-    EXPECT_EQ(outcome.code, 1);
-    const auto errors = lines_with(outcome.err, "translution: ");
-    ASSERT_EQ(errors.size(), 1u) << outcome.err;
-    EXPECT_THAT(errors[0], HasSubstr("translution: rank " + std::to_string(lost)));
-    EXPECT_THAT(errors[0], HasSubstr("--resume auto continues"));
+    for (int other = 0; other < 3; ++other) {
+      if (other == lost) continue;
+      const auto outcome = ranks[other]->wait();
+      EXPECT_LT(duration<double>(Clock::now() - moment).count(), 3 + 2);  // 2: a busy machine
+      EXPECT_EQ(outcome.code, 1);
+      const auto errors = lines_with(outcome.err, "translution: ");
+      ASSERT_EQ(errors.size(), 1u) << outcome.err;
+      EXPECT_THAT(errors[0], HasSubstr("translution: rank " + std::to_string(lost)));
+      EXPECT_THAT(errors[0], HasSubstr("--resume auto continues"));
+    }
     ranks[lost]->send(SIGKILL);
     ranks[lost]->wait();
   }

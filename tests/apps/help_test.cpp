@@ -47,7 +47,7 @@ TEST(Help, GroupsTheCommands) {
   EXPECT_THAT(commands_of("Train and use models"),
               ElementsAre("train", "launch", "eval", "predict", "generate", "report", "serve"));
   EXPECT_THAT(commands_of("Study models and reproduce the paper"),
-              ElementsAre("list", "info", "bench", "reproduce", "results", "configs"));
+              ElementsAre("list", "info", "plan", "bench", "reproduce", "results", "configs"));
   EXPECT_THAT(commands_of("Tools"), ElementsAre("data", "convert", "completion", "manual"));
 }
 

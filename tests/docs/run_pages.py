@@ -47,6 +47,7 @@ TINY = [
     (r"translution bench generate ", "--model gpt-tiny-32 --repeats 1"),
     (r"translution\.bench_step", "--method alpha_translution --batch 2 --repeats 1 --rounds 1"),
     (r"translution\.bench_points", "--batch 1 --points 20 --dim 16 --neighbours 4 --rounds 1"),
+    (r"scripts/rank-speed ", "--model vit-2x24x3x48/42 --batch 8 --steps 1 --repeats 1"),
     (r"scripts/serve-latency ", "--model vit-2x24x2x48/42 --repeats 3"),
     (r"examples/python/video", "--steps 2"),
     (r"scripts/figures measure", "--only gated_position --repeats 1"),

@@ -60,6 +60,7 @@ void Monitor::check(int rank) {
   const auto reason = join("rank ", rank, " has not answered for ", number_text(limit().count()),
                            " s; it died, hangs or lost its connection. --resume auto continues");
   store_->set(kFailure, reason);
+  if (rank_ == 0) sleep(to_tell());  // the store ends with this process
   end_with(reason);
 }
 
@@ -71,7 +72,7 @@ void Monitor::beat() {
       if (rank_ > 0) check(0);
       for (int rank = 1; rank_ == 0 && rank < size_; ++rank) check(rank);
       answered_ = Clock::now();
-    } while (!sleep(timeout_ / 10));
+    } while (!sleep(interval()));
   } catch (const std::exception&) {  // the process that serves the store is gone
     end_with(
         join("rank 0, which serves the store at ", place_, ", is gone. --resume auto continues"));
@@ -96,7 +97,7 @@ void Monitor::report(const std::string& reason) {
   } catch (const std::exception&) {
     return;  // nobody can be told
   }
-  if (rank_ == 0) sleep(timeout_ / 5);  // the store ends with this process
+  if (rank_ == 0) sleep(to_tell());  // the store ends with this process
 }
 
 void Monitor::wait_for_verdict() { sleep(timeout_); }

@@ -43,7 +43,9 @@ class Monitor {
   void check(int rank);
   void end_with(const std::string& reason);
   bool sleep(Seconds time);
-  Seconds limit() const { return 0.7 * timeout_; }  // the rest is for noticing and telling
+  Seconds interval() const { return 0.1 * timeout_; }  // of heartbeats
+  Seconds limit() const { return 0.7 * timeout_; }     // the rest is for noticing and telling
+  Seconds to_tell() const { return 0.15 * timeout_; }  // until every other monitor has looked
 
   const std::unique_ptr<Store> store_;
   const int rank_, size_;

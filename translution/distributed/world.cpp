@@ -21,8 +21,7 @@ using namespace detail;
 
 namespace {
 
-constexpr Seconds kToTell{2};         // that rank 0 gives the others to read why it stops
-constexpr int64_t kBucket = 4 << 20;  // floats that travel together
+constexpr Seconds kToTell{2};  // that rank 0 gives the others to read why it stops
 
 std::string meeting_place(const WorldPlace& place) { return join(place.address, ":", place.port); }
 

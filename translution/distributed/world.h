@@ -42,6 +42,8 @@ class TRANSLUTION_API World {
   /// The same for a list of float tensors, added as a binary tree: (0 + 1) + (2 + 3), … if the size
   /// is a power of two. Sends 2 (size - 1) / size of their bytes from each rank.
   void tree_sum(const std::vector<at::Tensor>& tensors);
+  static constexpr int64_t kBucket = 4 << 20;  ///< floats that tree_sum sends together, from the
+                                               ///< first one on
 
   /// Throws on every rank if a fact, such as an option, differs from that of rank 0. The message
   /// names the rank, the fact and both values. Returns when all ranks have called it.

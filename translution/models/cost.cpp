@@ -64,7 +64,7 @@ LayerSize cloud_size(const ModelOptions& o) {
 LayerSize layer_size(const ModelOptions& o, int64_t layer) {
   if (o.family == Family::cloud) return cloud_size(o);
   const auto size = full_size(o.attention(layer));
-  if (o.has_cls() && layer + 1 == o.architecture.depth) return {size.tokens, 1, size.tokens};
+  if (query_rows(o, layer) == 1) return {size.tokens, 1, size.tokens};
   return size;
 }
 
@@ -84,20 +84,30 @@ double parameter_flops(const ParameterSpec& spec, const LayerSize& size) {
   return 2 * (of_queries ? size.queries : size.tokens) * product(spec.shape);
 }
 
-// Score and value sums: for content and for each relative part, 2 FLOPs per pair and channel.
-double pair_flops(const AttentionOptions& o, const LayerSize& size) {
+// Channels of the score and value sums: of content, and of what tables with a matrix per slot
+// encode.
+struct PairChannels {
+  double content = 0, of_tables = 0;
+};
+
+PairChannels pair_channels(const AttentionOptions& o) {
   const Position& p = o.position();
   const double width = static_cast<double>(o.heads() * o.dim_head());
-  if (p.method == Method::convolution) return 0;
-  double channels = 2 * width;
+  const double sums = (p.roles.q || p.roles.k ? 1 : 0) + (p.roles.v ? 1 : 0);  // with tables
+  if (p.method == Method::convolution) return {};
+  if (p.method == Method::translution) return {(2 - sums) * width, sums * width};
   if (p.method == Method::alpha_translution) {
     const double small = static_cast<double>(p.relative_out() * o.heads());
-    channels = p.shared_qkv ? 2 * width : 0;
-    if (p.roles.q || p.roles.k || !p.shared_qkv) channels += small;
-    if (p.roles.v || !p.shared_qkv) channels += small;
+    return {p.shared_qkv ? 2 * width : (2 - sums) * small, sums * small};
   }
-  if (p.method == Method::relative_key || p.method == Method::relative_value) channels += width;
-  return 2 * size.pairs * channels;
+  const bool vectors = p.method == Method::relative_key || p.method == Method::relative_value;
+  return {(vectors ? 3 : 2) * width, 0};
+}
+
+// 2 FLOPs per pair and channel.
+double pair_flops(const AttentionOptions& o, const LayerSize& size) {
+  const auto channels = pair_channels(o);
+  return 2 * size.pairs * (channels.content + channels.of_tables);
 }
 
 // The parameters, tables or matrices, the output projection, and the sums over pairs.
@@ -209,6 +219,10 @@ double packed_bytes(const ParameterSpec& spec) {
   return kHalf * matrices * (size(k, n) + size(n, k));
 }
 
+bool is_table_of_matrices(const ParameterSpec& spec) {
+  return spec.per_slot && spec.shape.size() == 3;
+}
+
 // The accumulators of a layer with a matrix per offset. Queries and keys share them if they are
 // computed from the same features.
 double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
@@ -217,7 +231,7 @@ double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
   if (position.method == Method::convolution || o.family == Family::cloud) return 0;
   SlotWork work{0, 0, 0, batch, 0};
   for (const auto& spec : attention_parameters(options)) {
-    if (!spec.per_slot || spec.shape.size() != 3) continue;
+    if (!is_table_of_matrices(spec)) continue;
     work.slots = spec.shape[0];
     work.width = std::max({work.width, spec.shape[1], spec.shape[2]});
   }
@@ -229,6 +243,25 @@ double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
       position.method == Method::translution && position.roles.q == position.roles.k;
   return (shared ? 1 : 2) *
          page_bytes(product({count_shards(work).sums, batch, work.tokens, work.width}));
+}
+
+// Adds the tables of a layer.
+void add_tables(const ModelOptions& o, int64_t layer, int64_t batch, TableCost& cost) {
+  const auto options = o.attention(layer);
+  const auto size = layer_size(o, layer);
+  bool any = false;
+  for (const auto& spec : attention_parameters(options)) {
+    if (!is_table_of_matrices(spec)) continue;
+    any = true;
+    cost.slots = spec.shape[0];
+    cost.parameters += spec.count();
+    cost.forward_flops += parameter_flops(spec, size);
+    cost.training_bytes += 4 * kBytes * product(spec.shape);
+    if (o.precision == Precision::bf16) cost.training_bytes += packed_bytes(spec);
+  }
+  if (!any) return;
+  cost.forward_flops += 2 * size.pairs * pair_channels(options).of_tables;
+  cost.training_bytes += saved_bytes(o, layer, batch, bare_bytes);
 }
 
 void add_linear(std::vector<ParameterSpec>& specs, const std::string& name, int64_t in, int64_t out,
@@ -263,6 +296,20 @@ void add_backbone(std::vector<ParameterSpec>& specs, const ModelOptions& o) {
 
 double attention_flops(const AttentionOptions& options) {
   return attention_flops(options, full_size(options));
+}
+
+int64_t query_rows(const ModelOptions& o, int64_t layer) {
+  const bool only_cls =
+      o.family != Family::cloud && o.has_cls() && layer + 1 == o.architecture.depth;
+  return only_cls ? 1 : o.tokens();
+}
+
+TableCost table_cost(const ModelOptions& o, int64_t batch) {
+  o.check();
+  TableCost cost;
+  for (int64_t layer = 0; o.family != Family::cloud && layer < o.architecture.depth; ++layer)
+    add_tables(o, layer, batch, cost);
+  return cost;
 }
 
 std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {

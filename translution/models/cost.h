@@ -44,6 +44,20 @@ TRANSLUTION_API double sharing_bytes(const ModelCost& cost, const SharedTraining
 /// samples, if that is more.
 TRANSLUTION_API double offload_bytes(const ModelOptions& options, int64_t batch, int64_t part);
 
+/// What tables with a matrix per slot take of a ModelCost: the part that ranks divide if each owns
+/// some of the slots. Nothing between points.
+struct TableCost {
+  int64_t slots = 0;         ///< of a table; 0: no tables
+  int64_t parameters = 0;    ///< of all tables
+  double forward_flops = 0;  ///< per sample: products with tables, sums over pairs of their results
+  double training_bytes = 0;  ///< weights, packed copies, gradients, moments, kept encodings
+};
+
+TRANSLUTION_API TableCost table_cost(const ModelOptions& options, int64_t batch = 1);
+
+/// The query rows of a layer: all tokens, but for the last layer of a model with a class token.
+TRANSLUTION_API int64_t query_rows(const ModelOptions& options, int64_t layer);
+
 /// FLOPs per sample of one attention layer's forward, counted as in ModelCost: tables, matrices,
 /// score and value sums, and the output projection.
 TRANSLUTION_API double attention_flops(const AttentionOptions& options);

@@ -37,6 +37,16 @@ BatchShards shards_of(const World& world, const TrainOptions& options, int64_t s
   return {all, all / size * world.rank(), all / size};
 }
 
+// Sums during backward; nothing if there is one process, or if a tree of shards comes before.
+std::unique_ptr<GradientExchange> exchange_of(const std::shared_ptr<World>& world,
+                                              const BatchShards& shards,
+                                              const std::vector<torch::Tensor>& parameters) {
+  if (world->size() == 1 || shards.count > 1) return nullptr;
+  return std::make_unique<GradientExchange>(
+      parameters, [world](const std::vector<torch::Tensor>& sums) { world->tree_sum(sums); },
+      World::kBucket);
+}
+
 // Thrown when a stop is requested. Autograd propagates a std::exception.
 struct Interrupted : std::exception {};
 
@@ -108,6 +118,7 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
                  setup_.offload ? AdamW::Memory::lean : AdamW::Memory::ready),
       world_(setup_.world),
       shards_(shards_of(*world_, options_, std::min(options_.batch, data.train->size()))),
+      exchange_(exchange_of(world_, shards_, tensors_of(parameters_))),
       store_(world_->is_first() ? std::make_unique<CheckpointStore>(
                                       setup_.directory + "/checkpoints", options_.keep)
                                 : nullptr),
@@ -290,13 +301,17 @@ at::Generator Trainer::dropout_of_shard(int64_t shard) {
 torch::Tensor Trainer::add_shards(Loader& loader, GradientTree& tree, BatchPlan& plan) {
   auto losses = torch::zeros({shards_.all}, torch::kDouble);
   const int64_t samples = batch_samples();
+  const auto part_done = [&](int64_t parts) {
+    if (exchange_ && parts + 1 == options_.accumulate) exchange_->start();
+  };
   for (int64_t shard = shards_.first; shard < shards_.first + shards_.count; ++shard) {
     const auto loaded = next_batch(loader, plan);
+    part_done(0);
     const double loss = add_gradients(network_, loaded.batch, samples, step_options(options_),
-                                      dropout_of_shard(shard));
+                                      dropout_of_shard(shard), part_done);
     losses[shard] = loss;
     if (!std::isfinite(loss)) break;
-    tree.add_shard();
+    if (!exchange_) tree.add_shard();
   }
   return losses;
 }
@@ -328,12 +343,13 @@ StepOutcome Trainer::step_in_memory(Loader& loader, BatchPlan& plan) {
   } catch (const Interrupted&) {
     interrupted = true;
   }
+  if (exchange_) exchange_->finish();  // also after an interruption: the others wait
   losses = shared(losses, interrupted);
   StepOutcome outcome;
   for (int64_t shard = 0; shard < shards_.all; ++shard)
     outcome.loss += losses[shard].item<double>();
   if (!std::isfinite(outcome.loss)) return outcome;
-  world_->tree_sum(tree.finish());
+  if (!exchange_) world_->tree_sum(tree.finish());
   outcome.norm = clip_and_update(network_, optimizer_, options_of_step());
   return outcome;
 }

@@ -13,6 +13,7 @@
 #include "translution/models/network.h"
 #include "translution/train/checkpoint_store.h"
 #include "translution/train/evaluate.h"
+#include "translution/train/gradient_exchange.h"
 #include "translution/train/gradient_tree.h"
 #include "translution/train/metrics_log.h"
 #include "translution/train/offload.h"
@@ -112,6 +113,7 @@ class Trainer {
   AdamW optimizer_;
   const std::shared_ptr<World> world_;
   const BatchShards shards_;                // of each batch, for this process
+  const std::unique_ptr<GradientExchange> exchange_;  // if each process has one shard of several
   std::unique_ptr<CheckpointStore> store_;  // of rank 0
   std::unique_ptr<MetricsLog> log_;
   const int64_t per_epoch_, total_;  // steps
