@@ -96,10 +96,10 @@ TEST(LayerSums, OfTranslution) {
   EXPECT_EQ(last.features, (7 + 1) * 12);  // the query row is a tensor of its own
   const auto values = layer_sums(tiny_gpt(position_of(Method::translution, "v")), 0);
   EXPECT_EQ(values.scores, 0);
-  EXPECT_EQ(values.weights, 2 * 7 * 7);
+  EXPECT_EQ(values.weights, 2 * 28);  // of causal pairs
   EXPECT_EQ(values.features, 7 * 12);
   const auto keys = layer_sums(tiny_gpt(position_of(Method::translution, "k")), 0);
-  EXPECT_EQ(keys.scores, 2 * 7 * 7);
+  EXPECT_EQ(keys.scores, 2 * 28);
   EXPECT_EQ(keys.outputs + keys.weights, 0);
   EXPECT_EQ(keys.features, 7 * 12 + 7 * 16);  // and the shared queries
 }
@@ -108,9 +108,9 @@ TEST(LayerSums, OfAlphaTranslutionAndConvolution) {
   auto position = position_of(Method::alpha_translution);
   position.relative_dim = 3, position.relative_dim_out = 5;
   const auto alpha = layer_sums(tiny_gpt(position), 0);
-  EXPECT_EQ(alpha.scores, 2 * 7 * 7);
+  EXPECT_EQ(alpha.scores, 2 * 28);
   EXPECT_EQ(alpha.outputs, 7 * 10);
-  EXPECT_EQ(alpha.weights, 2 * 7 * 7);
+  EXPECT_EQ(alpha.weights, 2 * 28);
   EXPECT_EQ(alpha.features, 3 * 7 * 6);
   position.shared_qkv = false;
   EXPECT_EQ(layer_sums(tiny_gpt(position), 0).weights, 2 * 7);

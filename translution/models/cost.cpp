@@ -64,7 +64,7 @@ LayerSize cloud_size(const ModelOptions& o) {
 LayerSize layer_size(const ModelOptions& o, int64_t layer) {
   if (o.family == Family::cloud) return cloud_size(o);
   const auto size = full_size(o.attention(layer));
-  if (query_rows(o, layer) == 1) return {size.tokens, 1, size.tokens};
+  if (o.has_cls() && layer + 1 == o.architecture.depth) return {size.tokens, 1, size.tokens};
   return size;
 }
 
@@ -298,10 +298,9 @@ double attention_flops(const AttentionOptions& options) {
   return attention_flops(options, full_size(options));
 }
 
-int64_t query_rows(const ModelOptions& o, int64_t layer) {
-  const bool only_cls =
-      o.family != Family::cloud && o.has_cls() && layer + 1 == o.architecture.depth;
-  return only_cls ? 1 : o.tokens();
+LayerPairs layer_pairs(const ModelOptions& o, int64_t layer) {
+  const auto size = layer_size(o, layer);
+  return {size.queries, size.pairs};
 }
 
 TableCost table_cost(const ModelOptions& o, int64_t batch) {

@@ -55,8 +55,13 @@ struct TableCost {
 
 TRANSLUTION_API TableCost table_cost(const ModelOptions& options, int64_t batch = 1);
 
-/// The query rows of a layer: all tokens, but for the last layer of a model with a class token.
-TRANSLUTION_API int64_t query_rows(const ModelOptions& options, int64_t layer);
+/// The query rows of a layer and the pairs of its attention map. The last layer of a ViT with a
+/// class token has one query row.
+struct LayerPairs {
+  double queries, pairs;
+};
+
+TRANSLUTION_API LayerPairs layer_pairs(const ModelOptions& options, int64_t layer);
 
 /// FLOPs per sample of one attention layer's forward, counted as in ModelCost: tables, matrices,
 /// score and value sums, and the output projection.

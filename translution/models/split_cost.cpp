@@ -69,16 +69,16 @@ LayerSums layer_sums(const ModelOptions& o, int64_t layer) {
   const auto t = tables_of(options);
   const Method method = options.position().method;
   const auto tokens = static_cast<double>(o.tokens());
-  const auto rows = static_cast<double>(query_rows(o, layer));
-  const double lines = static_cast<double>(options.heads()) * rows;  // of the attention map
+  const auto [rows, pairs] = layer_pairs(o, layer);
+  const auto heads = static_cast<double>(options.heads());
   const bool alpha = method == Method::alpha_translution;
   const bool scores = t.score_width > 0, values = t.value_width > 0;
   const bool shared_scores = !scores || (alpha && options.position().shared_qkv);
   LayerSums sums;
-  if (scores) sums.scores = lines * tokens;
+  if (scores) sums.scores = heads * pairs;
   sums.outputs = rows * t.value_width;
   if (values && method != Method::convolution)
-    sums.weights = shared_scores ? lines * tokens : lines;
+    sums.weights = heads * (shared_scores ? pairs : rows);
   sums.features = feature_numbers(t, rows, tokens, !alpha);
   return sums;
 }
