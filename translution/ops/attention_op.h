@@ -61,6 +61,7 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
   call.batch_last = batch_last;
   call.workspace = workspace;
   call.precision = parse_name("precision", kPrecisions, precision);
+  call.group = group;
   return call;
 }
 
