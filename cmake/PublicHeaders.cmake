@@ -53,6 +53,7 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/train/config.h
   translution/train/metrics.h
   translution/train/options.h
+  translution/train/parallel.h
   translution/train/picture.h
   translution/train/run_report.h
 )

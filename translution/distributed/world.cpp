@@ -210,7 +210,8 @@ void World::join_others() {
 RankGroup& World::open(const std::vector<int>& ranks) {
   auto& c = *connection_;
   groups_.push_back(std::make_unique<RankGroup>(
-      RankGroup::Links{*c.store, *c.monitor, join("group ", groups_.size()), rank(), ranks},
+      RankGroup::Links{*c.store, *c.monitor,
+                       join("group ", groups_.size(), " of rank ", ranks.front()), rank(), ranks},
       options_));
   return *groups_.back();
 }
