@@ -302,7 +302,9 @@ std::shared_ptr<const OffsetTable> find_offsets(const std::string& text) {
   return parse_cached(text)->offsets;
 }
 
-int64_t count_slots(const std::string& text) {
+bool has_part(const std::string& text) { return !parse_cached(text)->part.empty(); }
+
+int64_t count_rows(const std::string& text) {
   const auto parsed = parse_cached(text);
   if (!parsed->part.empty()) return static_cast<int64_t>(parsed->part.size());
   return parsed->offsets ? parsed->offsets->num_slots() : 0;

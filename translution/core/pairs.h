@@ -98,8 +98,11 @@ TRANSLUTION_API std::shared_ptr<const Pairs> find_pairs(const PairsName& name);
 /// without slots.
 TRANSLUTION_API std::shared_ptr<const OffsetTable> find_offsets(const std::string& text);
 
+/// Whether a text has a part of its slots.
+TRANSLUTION_API bool has_part(const std::string& text);
+
 /// Rows of the weight tables for the pairs of a text: its slots, or those of its part. 0 without
 /// slots.
-TRANSLUTION_API int64_t count_slots(const std::string& text);
+TRANSLUTION_API int64_t count_rows(const std::string& text);
 
 }  // namespace translution

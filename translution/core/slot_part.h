@@ -30,7 +30,7 @@ struct TableRows {
 /// The slots of a part, in ascending order: the rows of its query, value and kernel tables. The
 /// rows of its key tables are their mirrors.
 ///
-/// The slots are sorted by their number of pairs and dealed to the parts in turn, in one direction
+/// The slots are sorted by their number of pairs and dealt to the parts in turn, in one direction
 /// and then in the other. So the parts have nearly the same number of pairs, and their numbers of
 /// slots differ by at most one. Every slot is in one part. Throws if there are more parts than
 /// slots, or if slots share a key slot.

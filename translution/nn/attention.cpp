@@ -158,7 +158,8 @@ at::Tensor angles_of(const AttentionLayout& layout, const std::vector<int64_t>& 
 
 // Every score is 1, so the map is 1 inside the window and 0 outside and at padding.
 MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const AttentionCall& call) {
-  MethodResult result{convolution(x, kernel, call.pairs, call.precision, call.mask), {}};
+  MethodResult result{convolution(x, kernel, call.pairs, call.precision, call.mask, call.group),
+                      {}};
   if (!call.map) return result;
   auto name = call.pairs;
   name.tokens = x.sym_size(1).guard_int(__FILE__, __LINE__);

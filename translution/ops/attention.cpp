@@ -59,6 +59,8 @@ AttentionResult forward_portable(const AttentionTerms& terms, const AttentionCal
 }
 
 AttentionResult forward_plain(const AttentionTerms& terms, const AttentionCall& call) {
+  TORCH_CHECK(call.group.empty(), "attention: forward mode and second derivatives need all slots ",
+              "in one process, got a part of them");
   return attention_plain(terms, call, check_attention(terms, call));
 }
 

@@ -43,8 +43,9 @@ GroupRegistration::~GroupRegistration() {
 GroupSum find_group(const std::string& name) {
   const std::lock_guard lock(registry().mutex);
   const auto found = registry().groups.find(name);
-  TORCH_CHECK(found != registry().groups.end(), "attention: expected the name of a registered ",
-              "group, got ", in_quotes(name), "; call register_group in this process first");
+  TORCH_CHECK(found != registry().groups.end(),
+              "group: expected the name of a registered group, got ", in_quotes(name),
+              "; call register_group in this process first");
   return found->second;
 }
 
