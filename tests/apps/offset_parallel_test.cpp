@@ -15,8 +15,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "tests/apps/launched_run.h"
+#include "tests/support/study.h"
 #include "translution/core/position.h"
 #include "translution/distributed/rank_group.h"
 #include "translution/distributed/world.h"
@@ -78,9 +80,23 @@ void expect_near_log(const std::string& run, const std::string& expected_run) {
   }
 }
 
+// The values of this name in the log.
+std::vector<double> values_of(const std::string& run, const std::string& wanted) {
+  std::vector<double> values;
+  for (const auto& metrics : read_metrics(run + "/metrics.jsonl"))
+    for (const auto& [name, value] : metrics.values)
+      if (name == wanted) values.push_back(value);
+  EXPECT_FALSE(values.empty());
+  return values;
+}
+
 TEST_F(OffsetParallel, EveryMethodEndsWithTheWeightsOfOneProcessToRounding) {
-  const std::pair<int, int> splits[] = {{1, 2}, {1, 4}, {2, 2}};
+  const std::set<std::string> with_tables = {"translution", "alpha_translution", "convolution"};
   for (const auto& method : names_of(kMethods)) {
+    // The others repeat work; `make stress` runs them on all splits.
+    const bool all = with_tables.count(method) == 1 || repeats(0, 1) == 1;
+    const auto splits = all ? std::vector<std::pair<int, int>>{{1, 2}, {1, 4}, {2, 2}}
+                            : std::vector<std::pair<int, int>>{{2, 2}};
     const auto arguments = kVit + "--clip 0.1 --shards 2 --steps 3 --method " + method;
     const auto alone = trained_by(0, arguments, "alone");
     for (const auto& [data, offset] : splits) {
@@ -119,8 +135,8 @@ TEST_F(OffsetParallel, InitialWeightsAndFilesAreThoseOfOneProcess) {
   for (const std::string method : {"translution", "alpha_translution", "convolution"}) {
     SCOPED_TRACE(method);
     const auto arguments = kVit + "--lr 0 --steps 1 --method " + method;
-    const auto alone = trained_by(0, arguments, "alone " + method);
-    const auto run = split(1, 3, arguments, "split " + method);
+    const auto alone = trained_by(0, arguments, "alone." + method);
+    const auto run = split(1, 3, arguments, "split." + method);
     EXPECT_EQ(weights_of(run), weights_of(alone));
     for (const std::string file : {"/model.safetensors", "/optimizer.safetensors"}) {
       const auto ours = load_safetensors_header(run + kLast + file),
@@ -132,7 +148,8 @@ TEST_F(OffsetParallel, InitialWeightsAndFilesAreThoseOfOneProcess) {
 
 TEST_F(OffsetParallel, ACheckpointIsEvaluatedByOneProcess) {
   const auto run = split(1, 2, kVit + "--method translution --steps 4", "run");
-  const auto results = json_of("eval " + run + " --json")["results"];
+  const auto results =
+      nlohmann::json::parse(translution::run("eval " + run + " --json").out)["results"];
   for (const auto& metrics : log_of(run)) {
     if (metrics.step != 4 || metrics.split == "train") continue;
     for (const auto& [name, value] : metrics.values)
@@ -148,7 +165,9 @@ TEST_F(OffsetParallel, ResumesWithAnotherSplit) {
   trained_by(0, arguments + "6 --resume auto", "run");
   const auto run = split(1, 4, arguments + "8 --resume auto", "run");
   EXPECT_LT(difference(run, expected), kRounding);
-  expect_near_log(run, expected);
+  const auto losses = losses_of(run), expected_losses = losses_of(expected);
+  ASSERT_EQ(losses.size(), expected_losses.size());
+  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected_losses[i], 1e-4);
 }
 
 TEST_F(OffsetParallel, StartsFromTheWeightsOfAnotherRun) {
@@ -206,15 +225,18 @@ TEST_F(OffsetParallel, AWrongSplitIsRefused) {
       {3, "--parallel offset=2", "parallel: expected 2 processes for data=1,offset=2, got 3"},
       {2, "--parallel data=2,rows=1", "--parallel: expected data=D,offset=P, got 'data=2,rows=1'"},
       {2, "--parallel offset=0", "--parallel offset: expected 1 to 65536, got 0"},
-      {2, "--parallel offset=2 --method translution --sharing direction --radius 0 --pooling mean",
-       "parallel: expected at most offset=1"},
+      {3,
+       "--parallel offset=3 --data text --model gpt-2x24x3x48-16 --method translution --sharing "
+       "direction --radius 0",
+       "parallel: expected at most offset=2 for gpt-2x24x3x48-16, got offset=3; "
+       "backbone.blocks.0.attention.query has 2 slots"},
       {2, "--parallel offset=2 --offload . --clip 0",
        "offload: expected offset=1 in parallel, got offset=2"},
       {2, "--parallel offset=2 --data digits-points:64 --model cloud-tiny",
        "parallel: expected a model of images or text for offset=2, got cloud-tiny; use offset=1"}};
   for (const auto& [ranks, arguments, message] : calls) {
     const auto outcome = run(launch(ranks, kSteps + "--steps 1 " + arguments, "wrong"));
-    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_NE(outcome.code, 0) << arguments;  // 1: another rank has told it first
     EXPECT_THAT(outcome.err, HasSubstr(message));
   }
   const auto port = next_port();
@@ -280,22 +302,13 @@ TEST_F(OffsetParallel, CountsTheBytesOfItsSockets) {
 // The formula in docs/scaling.md for a model with 5 tokens, 24 channels and 3 heads at batch 16,
 // whose last layer has one query row.
 TEST_F(OffsetParallel, SendsTheBytesOfTheFormula) {
-  const double first = 3 * 25 + 5 * 24 + 3 * 5 + 5 * 24, last = 3 * 5 + 24 + 3 + 5 * 24;
+  const double first = 3 * 25 + 5 * 24 + 3 * 5 + 5 * 24, last = 3 * 5 + 24 + 3 + 24 + 2 * 5 * 24;
   for (const auto& [offset, share] : {std::pair(2, 1.0), std::pair(4, 1.5)}) {
     const auto run = split(1, offset, kVit + "--method translution --steps 2", "run");
-    for (const auto& metrics : read_metrics(run + "/metrics.jsonl"))
-      for (const auto& [name, value] : metrics.values)
-        if (name == "sent_mib_per_step")
-          EXPECT_NEAR(value * (1 << 20) / (share * 4 * 16 * (first + last)), 1, 0.02) << offset;
+    for (const double mib : values_of(run, "sent_mib_per_step"))
+      EXPECT_NEAR(mib * (1 << 20) / (share * 4 * 16 * (first + last)), 1, 0.02) << offset;
     fs::remove_all(run);
   }
-}
-
-// Resident MiB of rank 0 after a step.
-double resident_in(const std::string& run) {
-  for (const auto& [name, value] : read_metrics(run + "/metrics.jsonl").front().values)
-    if (name == "resident_mib") return value;
-  return 0;
 }
 
 // 532 slots with three matrices of 96 x 96, gradients and moments: 224 MiB.
@@ -304,8 +317,8 @@ TEST_F(OffsetParallel, HoldsAShareOfTheTables) {
       "--data digits:8 --eval-limit 8 --method translution --model vit-1x96x3x96/7 --batch 2 "
       "--steps 1 --log-every 1 --threads 1";
   const double tables = 4.0 * 4 * 3 * 532 * 96 * 96 / (1 << 20);
-  const double whole = resident_in(trained_by(0, arguments, "whole")),
-               half = resident_in(split(1, 2, arguments, "half"));
+  const double whole = values_of(trained_by(0, arguments, "whole"), "resident_mib").at(0),
+               half = values_of(split(1, 2, arguments, "half"), "resident_mib").at(0);
   EXPECT_NEAR((whole - half) / tables, 0.5, 0.1);
 }
 

@@ -213,6 +213,7 @@ RunState run_state(const std::string& directory) {
 }
 
 DataSource open_run(RunOptions& options) {
+  const auto parallel = options.train.parallel.of(world_of(options)->size());
   auto& model = options.model;
   model.precision = options.train.precision;
   options.data.seed = options.train.seed;
@@ -225,8 +226,7 @@ DataSource open_run(RunOptions& options) {
   plan_start(options, data);  // throws if the weights do not fit
   const int64_t batch = std::min(options.train.batch, data.train->size());
   const int64_t parts = options.train.accumulate;
-  const auto& parallel = options.train.parallel;
-  parallel.of(world_of(options)->size()).check(model);
+  parallel.check(model);
   if (!options.train.offload.empty())
     check_offload(options, batch, (batch + parts - 1) / parts);
   else if (find_device(options.train.device).is_cpu())
