@@ -202,7 +202,7 @@ TEST_F(Distributed, SumsDuringBackwardHaveTheBitsOfSumsAfterIt) {
 TEST_F(Distributed, ResumesOnAnotherNumberOfRanks) {
   const auto arguments = kVit + "--method alpha_translution --shards 4 --steps ";
   const auto expected = trained_by(0, arguments + "6", "expected");
-  trained_by(4, arguments + "2", "run");
+  trained_by(4, arguments + "2 --parallel data=4,offset=1", "run");
   trained_by(2, arguments + "4 --resume auto", "run");
   const auto run = trained_by(0, arguments + "6 --resume auto", "run");
   EXPECT_EQ(weights_of(run), weights_of(expected));

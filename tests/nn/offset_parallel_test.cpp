@@ -8,6 +8,7 @@
 #include "tests/support/filled.h"
 #include "tests/support/portable_only.h"
 #include "tests/support/thread_group.h"
+#include "translution/models/cost.h"
 #include "translution/models/network.h"
 #include "translution/nn/generator.h"
 #include "translution/nn/regrid.h"
@@ -290,6 +291,39 @@ TEST(OffsetParallel, ARankOfTwoComputesHalfOfTheProducts) {
     EXPECT_NEAR(flops({{rank, 2}, "a rank alone"}) / whole, 0.5, 0.05);
 }
 
+// The last block of a ViT computes one query, which has no pairs with the slots of some ranks.
+TEST(OffsetParallel, AModelIsTheWholeModel) {
+  const auto images = random_images(2), tokens = random_tokens(2, 6);
+  const auto step_of = [&](const ModelOptions& options) {
+    const auto& input = options.family == Family::vit ? images : tokens;
+    Network network(options, seeded_generator(kSeed));
+    network.module().to(torch::kDouble);
+    const auto logits = network.forward(input, seeded_generator(kSeed));
+    (logits * filled("d", logits.sizes(), 1)).sum().backward();
+    std::map<std::string, at::Tensor> results{{"logits", logits.detach()}};
+    for (const auto& item : network.module().named_parameters())
+      results[item.key()] = item.value().grad();
+    return std::pair(results, network.table_rows());
+  };
+  for (const auto& [name, position] : split_positions())
+    for (auto options : {tiny_vit(position), tiny_gpt(position)}) {
+      SCOPED_TRACE(detail::join(name, " ", options.name()));
+      options.dropout = 0.25;
+      if (!has_slots_for(options.attention(0), 4)) continue;
+      const auto whole = step_of(options).first;
+      ThreadGroup group(4);
+      std::vector<decltype(step_of(options))> parts(4);
+      group.run([&](int64_t rank) {
+        auto own = options;
+        own.share = {{rank, 4}, group.name(rank)};
+        parts[rank] = step_of(own);
+      });
+      for (const auto& [results, tables] : parts)
+        for (const auto& [key, tensor] : whole)
+          expect_near(results.at(key), own_rows(tensor, key, tables), 1e-11, key);
+    }
+}
+
 TEST(OffsetParallel, AModelNamesTheRowsOfItsTables) {
   for (auto options : {tiny_vit(), tiny_gpt()}) {
     Network whole(options, seeded_generator(kSeed));
@@ -301,6 +335,9 @@ TEST(OffsetParallel, AModelNamesTheRowsOfItsTables) {
       Network part(options, seeded_generator(kSeed));
       const auto tables = part.table_rows();
       EXPECT_EQ(tables.size(), 3 * options.architecture.depth);
+      int64_t numbers = 0;
+      for (const auto& parameter : part.module().parameters()) numbers += parameter.numel();
+      EXPECT_EQ(model_cost(options, 1).parameters, numbers);
       for (const auto& item : part.module().named_parameters()) {
         EXPECT_TRUE(same_bits(item.value(), own_rows(all[item.key()], item.key(), tables)));
         if (tables.count(item.key())) seen[item.key()] += item.value().size(0);

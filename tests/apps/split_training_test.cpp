@@ -212,32 +212,36 @@ TEST_F(OffsetParallel, ALostRankStopsTheOthersAndTheRunContinues) {
   EXPECT_EQ(log_of(path("run")).back().step, steps + 2);
 }
 
-struct Refused {
-  int ranks;
-  const char *arguments, *message;
-};
-
 TEST_F(OffsetParallel, AWrongSplitIsRefused) {
-  const Refused calls[] = {
-      {3, "--parallel data=2,offset=2",
-       "parallel: expected 4 processes for data=2,offset=2, got 3; start as many, or change "
+  const WrongCall alone[] = {
+      {"--parallel data=2,offset=2",
+       "parallel: expected 4 processes for data=2,offset=2, got 1; start as many, or change "
        "--parallel"},
-      {3, "--parallel offset=2", "parallel: expected 2 processes for data=1,offset=2, got 3"},
-      {2, "--parallel data=2,rows=1", "--parallel: expected data=D,offset=P, got 'data=2,rows=1'"},
-      {2, "--parallel offset=0", "--parallel offset: expected 1 to 65536, got 0"},
+      {"--parallel offset=2",
+       "parallel: expected 2 processes for data=1,offset=2, got 1; start as many, or change "
+       "--parallel"},
+      {"--parallel data=2,rows=1", "--parallel: expected data=D,offset=P, got 'data=2,rows=1'"},
+      {"--parallel offset=0", "--parallel offset: expected 1 to 65536, got 0"},
+      {"--parallel offset=2 --offload . --clip 0",
+       "offload: expected offset=1 in parallel, got offset=2"}};
+  for (const auto& [arguments, message] : alone) {
+    const auto call = "train " + std::string(arguments) + " --out " + path("wrong");
+    expect_refused({call.c_str(), message});
+  }
+  const std::pair<int, WrongCall> launched[] = {
       {3,
-       "--parallel offset=3 --data text --model gpt-2x24x3x48-16 --method translution --sharing "
-       "direction --radius 0",
-       "parallel: expected at most offset=2 for gpt-2x24x3x48-16, got offset=3; "
-       "backbone.blocks.0.attention.query has 2 slots"},
-      {2, "--parallel offset=2 --offload . --clip 0",
-       "offload: expected offset=1 in parallel, got offset=2"},
-      {2, "--parallel offset=2 --data digits-points:64 --model cloud-tiny",
-       "parallel: expected a model of images or text for offset=2, got cloud-tiny; use offset=1"}};
-  for (const auto& [ranks, arguments, message] : calls) {
-    const auto outcome = run(launch(ranks, kSteps + "--steps 1 " + arguments, "wrong"));
-    EXPECT_NE(outcome.code, 0) << arguments;  // 1: another rank has told it first
-    EXPECT_THAT(outcome.err, HasSubstr(message));
+       {"--data text --model gpt-2x24x3x48-16 --method translution --sharing direction --radius 0 ",
+        "parallel: expected at most offset=2 for gpt-2x24x3x48-16, got offset=3; "
+        "backbone.blocks.0.attention.query has 2 slots"}},
+      {2,
+       {"--data digits-points:64 --model cloud-tiny --method translution",
+        "parallel: expected a model of images or text for offset=2, got cloud-tiny; use "
+        "offset=1"}}};
+  for (const auto& [ranks, call] : launched) {
+    const auto parallel = " --parallel offset=" + std::to_string(ranks);
+    const auto outcome = run(launch(ranks, call.arguments + parallel, "wrong"));
+    EXPECT_NE(outcome.code, 0);
+    EXPECT_THAT(outcome.err, HasSubstr(call.message));
   }
   const auto port = next_port();
   const auto zero = rank(0, kVit + "--steps 1 --parallel offset=2", port),
@@ -302,11 +306,23 @@ TEST_F(OffsetParallel, CountsTheBytesOfItsSockets) {
 // The formula in docs/scaling.md for a model with 5 tokens, 24 channels and 3 heads at batch 16,
 // whose last layer has one query row.
 TEST_F(OffsetParallel, SendsTheBytesOfTheFormula) {
-  const double first = 3 * 25 + 5 * 24 + 3 * 5 + 5 * 24, last = 3 * 5 + 24 + 3 + 24 + 2 * 5 * 24;
-  for (const auto& [offset, share] : {std::pair(2, 1.0), std::pair(4, 1.5)}) {
-    const auto run = split(1, offset, kVit + "--method translution --steps 2", "run");
-    for (const double mib : values_of(run, "sent_mib_per_step"))
-      EXPECT_NEAR(mib * (1 << 20) / (share * 4 * 16 * (first + last)), 1, 0.02) << offset;
+  const double n = 5, c = 24, h = 3, batch = 16;
+  struct Sent {
+    const char* method;
+    int offset;
+    double share;  // 2 (P - 1) / P
+    double numbers;
+  };
+  const Sent all[] = {
+      {"translution", 2, 1, (h * n * n + 2 * n * c + h * n) + (h * n + c + h + c + 2 * n * c)},
+      {"translution", 4, 1.5, (h * n * n + 2 * n * c + h * n) + (h * n + c + h + c + 2 * n * c)},
+      {"alpha_translution", 2, 1, (2 * h * n * n + 4 * n * c) + (2 * h * n + 2 * c + 2 * n * c)},
+      {"convolution", 2, 1, 2 * n * c + (c + n * c)}};
+  for (const auto& [method, offset, share, numbers] : all) {
+    const auto run = split(1, offset, kVit + "--steps 1 --method " + std::string(method), "run");
+    EXPECT_NEAR(values_of(run, "sent_mib_per_step").at(0) * (1 << 20), share * 4 * batch * numbers,
+                128)  // the loss, the norm, whether to stop
+        << method << " on " << offset;
     fs::remove_all(run);
   }
 }
