@@ -26,9 +26,10 @@ constexpr double kGiga = 1e9;
 constexpr const char* kBandwidth = "10Gbit/s";
 
 constexpr const char* kPlanExamples =
-    "A split DxO has D groups of O ranks. Each group takes its share of the samples; within a "
-    "group,\n"
-    "each rank owns some slots of every table with a matrix per slot. Columns:\n"
+    "A split DxO is --parallel data=D,offset=O of train: D groups of O ranks. Each group takes "
+    "its\n"
+    "share of the samples; each rank of it owns some slots of every table with a matrix per slot.\n"
+    "Columns:\n"
     "  data part     bytes that each rank sends per step for the sums of gradients over D ranks\n"
     "  offset part   bytes that each rank sends per step for the sums of scores, outputs and "
     "their\n"
