@@ -16,6 +16,7 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/core/recent.h
   translution/core/roles.h
   translution/core/settings.h
+  translution/core/slot_part.h
   translution/core/units.h
   translution/data/batch_order.h
   translution/data/bpe_vocabulary.h
@@ -54,6 +55,7 @@ set(TRANSLUTION_PLAIN_HEADERS
   translution/train/config.h
   translution/train/metrics.h
   translution/train/options.h
+  translution/train/parallel.h
   translution/train/picture.h
   translution/train/run_report.h
 )
@@ -85,6 +87,7 @@ set(TRANSLUTION_TENSOR_HEADERS
   translution/ops/cross_entropy.h
   translution/ops/fixed_sum.h
   translution/ops/gelu.h
+  translution/ops/group.h
   translution/ops/layer_norm.h
   translution/ops/lookahead.h
   translution/ops/methods.h

@@ -11,6 +11,7 @@
 #include "model_flags.h"
 #include "table.h"
 #include "translution/models/cost.h"
+#include "translution/train/parallel.h"
 
 namespace translution::cli {
 
@@ -23,7 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kBatch = 1, kMostShards = 1 << 16;
 constexpr const char* kInfoExamples =
     "FLOPs are per sample. Memory in training is that of one step with --batch samples; with\n"
-    "--shards or --ranks, also that of each process.\n"
+    "--shards, --ranks or --parallel, also that of each process.\n"
     "--paper-table prints all rows of a table of the paper, with our count of parameters beside\n"
     "the printed one, and takes no other option but --json.\n"
     "\n"
@@ -33,6 +34,7 @@ constexpr const char* kInfoExamples =
     "  translution info --model gpt-a-160 --method alpha_translution --relative-dim 16 --batch 8\n"
     "  translution info --model vit-a/12 --method translution --batch 64 --shards 8 --ranks 2\n"
     "  translution info --model vit-c/16 --method translution --batch 256 --offload\n"
+    "  translution info --model vit-c/16 --method translution --batch 64 --parallel offset=4\n"
     "  translution info --paper-table imagenet";
 
 struct InfoFlags {
@@ -44,6 +46,8 @@ struct InfoFlags {
     batch = command.option("--batch", "N", fmt::format("samples per batch ({})", kBatch));
     shards = command.option("--shards", "N", "shards of a batch, as in train (one per process)");
     ranks = command.option("--ranks", "N", "processes that share the training (1)");
+    parallel = command.option("--parallel", "data=D,offset=P",
+                              "how they share it, as in train (data=RANKS,offset=1)");
     offload = command.flag("--offload", of_offload,
                            "also print memory and files of a training with --offload");
     accumulate =
@@ -54,27 +58,38 @@ struct InfoFlags {
   ModelFlags model;
   PrecisionFlag precision;
   Option table;
-  Option batch, shards, ranks, offload, accumulate;
+  Option batch, shards, ranks, parallel, offload, accumulate;
   bool of_offload = false;
   bool json = false;
 };
 
 // A training step as users describe it.
 struct Step {
-  int64_t batch = kBatch, shards = 1, ranks = 1;
+  int64_t batch = kBatch, shards = 1;
+  Parallel parallel = {1, 1};
   std::optional<int64_t> parts = {};  // that --offload splits the batch into; empty without it
 
-  bool is_shared() const { return shards > 1; }
+  int64_t ranks() const { return parallel.data * parallel.offset; }
+  bool is_shared() const { return shards > 1 || ranks() > 1; }
   int64_t shard() const { return (batch + shards - 1) / shards; }  // samples
 };
+
+// The ranks are given by --ranks, by --parallel, or by both.
+Parallel parallel_of(const InfoFlags& flags) {
+  Parallel parallel;
+  if (flags.parallel.given()) parallel = parse_parallel(value_of(flags.parallel));
+  const int64_t given = std::max<int64_t>(parallel.data, 1) * parallel.offset;
+  return parallel.of(number_or(given, flags.ranks, kMostShards));
+}
 
 Step step_of(const InfoFlags& flags) {
   Step step;
   if (flags.batch.given()) step.batch = value_of(flags.batch).number();
-  step.ranks = number_or(1, flags.ranks, kMostShards);
-  step.shards = number_or(step.ranks, flags.shards, kMostShards);
-  require(step.shards % step.ranks == 0, "--ranks: expected a divisor of the ", step.shards,
-          " shards, got ", step.ranks);
+  step.parallel = parallel_of(flags);
+  const int64_t groups = step.parallel.data;
+  step.shards = number_or(groups, flags.shards, kMostShards);
+  require(step.shards % groups == 0, step.parallel.offset > 1 ? "--parallel" : "--ranks",
+          ": expected a divisor of the ", step.shards, " shards, got ", groups);
   require(step.shards <= std::max<int64_t>(step.batch, 1) || !step.is_shared(),
           "--batch: expected at least the ", step.shards, " shards, got ", step.batch);
   require(flags.of_offload || !flags.accumulate.given(), "--accumulate is for --offload");
@@ -85,8 +100,11 @@ Step step_of(const InfoFlags& flags) {
 
 // Bytes of one process in training.
 double rank_bytes(const ModelOptions& model, const Step& step) {
-  const auto cost = model_cost(model, step.shard());
-  return cost.training_bytes + sharing_bytes(cost, {step.shards / step.ranks, step.ranks, 1});
+  auto owned = model;
+  owned.share = step.parallel.share(0);  // no rank has more slots
+  const auto cost = model_cost(owned, step.shard());
+  return cost.training_bytes +
+         sharing_bytes(cost, {step.shards / step.parallel.data, step.ranks(), 1});
 }
 
 double offload_bytes(const ModelOptions& model, const Step& step) {
@@ -170,7 +188,8 @@ Json model_json(const ModelOptions& model, const Step& step) {
   json["accumulator_bytes"] = integer(cost.accumulator_bytes);
   if (step.is_shared()) {
     json["shards"] = step.shards;
-    json["ranks"] = step.ranks;
+    json["ranks"] = step.ranks();
+    json["parallel"] = step.parallel.text();
     json["rank_bytes"] = integer(rank_bytes(model, step));
   }
   if (step.parts) {
@@ -197,6 +216,14 @@ std::string slot_remark(const std::vector<int64_t>& slots) {
   const auto plain = std::count(slots.begin(), slots.end(), 0);
   if (plain == 0 || slots.front() == 0) return "";
   return fmt::format("in {} of {} layers", slots.size() - plain, slots.size());
+}
+
+std::string rank_remark(const ModelOptions& model, const Step& step) {
+  auto remark = fmt::format("{}, {} of {} shards of {}", in_bytes(rank_bytes(model, step)),
+                            step.shards / step.parallel.data, step.shards,
+                            step.shard() == 1 ? "1 sample" : join(step.shard(), " samples"));
+  if (step.parallel.offset > 1) remark += fmt::format(", 1/{} of the tables", step.parallel.offset);
+  return remark;
 }
 
 std::string model_text(const ModelOptions& model, const Step& step) {
@@ -228,11 +255,8 @@ std::string model_text(const ModelOptions& model, const Step& step) {
   }
   table.add({"  training", grouped(cost.training_bytes), at_batch(cost.training_bytes)});
   if (step.is_shared())
-    table.add({step.ranks > 1 ? fmt::format("  each of {} ranks", step.ranks) : "  in shards",
-               grouped(rank_bytes(model, step)),
-               fmt::format("{}, {} of {} shards of {}", in_bytes(rank_bytes(model, step)),
-                           step.shards / step.ranks, step.shards,
-                           step.shard() == 1 ? "1 sample" : join(step.shard(), " samples"))});
+    table.add({step.ranks() > 1 ? fmt::format("  each of {} ranks", step.ranks()) : "  in shards",
+               grouped(rank_bytes(model, step)), rank_remark(model, step)});
   if (step.parts) {
     const double offload = offload_bytes(model, step), files = file_bytes(model);
     const auto parts = *step.parts > 1 ? fmt::format(" in {} parts", *step.parts) : "";
@@ -318,7 +342,7 @@ std::string paper_text(const PaperTable& paper) {
 void show_paper_table(const InfoFlags& flags) {
   auto others = flags.model.given();
   for (const auto& option :
-       {flags.batch, flags.shards, flags.ranks, flags.offload, flags.accumulate})
+       {flags.batch, flags.shards, flags.ranks, flags.parallel, flags.offload, flags.accumulate})
     if (option.given()) others.push_back(option.name());
   if (flags.precision.read()) others.emplace_back("--precision");
   require(others.empty(), "--paper-table and ", others.empty() ? "" : others.front(),
@@ -334,6 +358,7 @@ void show_model(const InfoFlags& flags) {
   auto model = flags.model.read();
   model.precision = flags.precision.read().value_or(Precision::float32);
   const auto step = step_of(flags);
+  step.parallel.check(model);
   if (flags.json)
     fmt::print("{}", json_text(Json::array({model_json(model, step)})));
   else

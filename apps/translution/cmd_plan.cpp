@@ -26,9 +26,10 @@ constexpr double kGiga = 1e9;
 constexpr const char* kBandwidth = "10Gbit/s";
 
 constexpr const char* kPlanExamples =
-    "A split DxO has D groups of O ranks. Each group takes its share of the samples; within a "
-    "group,\n"
-    "each rank owns some slots of every table with a matrix per slot. Columns:\n"
+    "A split DxO is --parallel data=D,offset=O of train: D groups of O ranks. Each group takes "
+    "its\n"
+    "share of the samples; each rank of it owns some slots of every table with a matrix per slot.\n"
+    "Columns:\n"
     "  data part     bytes that each rank sends per step for the sums of gradients over D ranks\n"
     "  offset part   bytes that each rank sends per step for the sums of scores, outputs and "
     "their\n"
@@ -145,7 +146,7 @@ Json plan_json(const PlanCall& call) {
                {"method", name_of(kMethods, call.model.position.method)},
                {"precision", name_of(kPrecisions, call.model.precision)},
                {"parameters", model_cost(call.model).parameters},
-               {"table_parameters", table_cost(call.model).parameters},
+               {"table_parameters", table_sizes(call.model).parameters},
                {"batch", call.step.batch},
                {"accumulate", call.step.parts},
                {"ranks_per_machine", call.cluster.ranks_per_machine},
@@ -209,7 +210,7 @@ std::string plan_text(const PlanCall& call) {
       "{} with {}: {} parameters, {} of them in tables with a matrix per slot\n"
       "{} samples per step; a machine: {} {}, {:.4g} GB/s, {}, {:.4g} GFLOP/s in {}\n\n{}",
       call.model.name(), name_of(kMethods, call.model.position.method),
-      grouped(model_cost(call.model).parameters), grouped(table_cost(call.model).parameters),
+      grouped(model_cost(call.model).parameters), grouped(table_sizes(call.model).parameters),
       grouped(call.step.batch), ranks, ranks == 1 ? "rank" : "ranks", bandwidth / kGiga,
       in_bytes(memory), flops / kGiga, name_of(kPrecisions, call.model.precision),
       plan_table(call));

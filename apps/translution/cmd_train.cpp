@@ -43,7 +43,9 @@ constexpr const char* kTrainExamples =
     "\n"
     "Several processes train together if each finds its place in RANK, LOCAL_RANK, WORLD_SIZE,\n"
     "MASTER_ADDR and MASTER_PORT. `translution launch`, torchrun, Slurm or mpirun start them.\n"
-    "With --shards the result has the same bits for any number of them.\n"
+    "With --shards the result has the same bits for any number of them. With --parallel\n"
+    "data=D,offset=P, groups of P processes take the same samples, and each owns 1/P of the "
+    "tables.\n"
     "\n"
     "--from starts from trained weights. The model is that of PATH unless options or data change\n"
     "it: another --method, another image size, other classes. The program prints which weights\n"
@@ -64,7 +66,8 @@ constexpr const char* kTrainExamples =
     "  translution train --from runs/alpha --train-on dynamic --lr 1e-4 --out runs/tuned\n"
     "  translution train --model vit-a/12 --method translution --offload work --clip-by layer \\\n"
     "                    --out runs/large\n"
-    "  translution launch --ranks 4 -- train --shards 8 --out runs/four";
+    "  translution launch --ranks 4 -- train --shards 8 --out runs/four\n"
+    "  translution launch --ranks 4 -- train --parallel data=2,offset=2 --out runs/split";
 
 struct TrainFlags {
   explicit TrainFlags(Command command) : settings(command) {
@@ -197,6 +200,9 @@ void print_summary(const RunOptions& run, const DataSource& source) {
     fmt::print("bfloat16 products: {}\n", bf16_products(instruction_sets()));
   if (run.train.device != "cpu") fmt::print("device: {}\n", run.train.device);
   if (run.world->size() > 1) fmt::print("{}\n", run.world->describe());
+  if (const auto parallel = run.train.parallel.of(run.world->size()); parallel.offset > 1)
+    fmt::print("parallel: {}; each process has 1/{} of the tables\n", parallel.text(),
+               parallel.offset);
   if (!run.train.offload.empty())
     fmt::print("weights and moments in {}: {}\n", run.train.offload,
                in_bytes(3 * cost.weight_bytes));

@@ -12,16 +12,15 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <thread>
 
-#include "tests/apps/program.h"
-#include "tests/apps/small_run.h"
+#include "tests/apps/launched_run.h"
 #include "tests/data/pictures.h"
 #include "tests/support/study.h"
 #include "translution/core/random.h"
 #include "translution/distributed/connection.h"
+#include "translution/distributed/rank_group.h"
 #include "translution/distributed/world.h"
 #include "translution/train/gradient_exchange.h"
 
@@ -34,35 +33,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Clock = std::chrono::steady_clock;
 
-const std::string kData =
-    "--data digits:64 --canvas 42 --train-on dynamic --placement fresh --eval-limit 32 ";
-const std::string kSteps =
-    "--threads 1 --batch 16 --log-every 1 --save-every 2 --schedule constant ";
-const std::string kVit = kData + kSteps + "--dropout 0.1 --model vit-2x24x3x48/21 ";
-
-// Waits until the condition holds, at most a minute.
-template <typename Condition>
-bool wait_for(const Condition& condition) {
-  for (int i = 0; i < 60000 && !condition(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return condition();
-}
-
-class Distributed : public SmallRun {
+class Distributed : public LaunchedRun {
  protected:
-  void SetUp() override {
-    if (!has_c10d()) GTEST_SKIP() << "this build has no c10d";
-  }
-  std::string launch(int ranks, const std::string& arguments, const std::string& name) const {
-    const auto train = "train " + arguments + " --out " + path(name);
-    return ranks == 0 ? train : "launch --ranks " + std::to_string(ranks) + " -- " + train;
-  }
-  // Trains in this number of processes; 0: without `launch`. Returns the run directory.
-  std::string trained_by(int ranks, const std::string& arguments, const std::string& name) const {
-    const auto outcome = run(launch(ranks, arguments, name));
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return path(name);
-  }
   // The run of every number of ranks has the weights and the log of one process.
   void expect_same_bits(const std::string& arguments, const std::vector<int>& all_ranks) const {
     const auto alone = trained_by(0, arguments, "alone");
@@ -82,13 +54,6 @@ class Distributed : public SmallRun {
       EXPECT_EQ(log[i].split, expected[i].split);
       EXPECT_EQ(log[i].values, expected[i].values) << log[i].split << " at step " << log[i].step;
     }
-  }
-
-  static std::vector<double> losses_of(const std::string& run) {
-    std::vector<double> losses;
-    for (const auto& metrics : log_of(run))
-      if (metrics.split == "train") losses.push_back(metrics.values.front().second);
-    return losses;
   }
 
   // A rank started by hand, with the variables of torchrun.
@@ -111,13 +76,6 @@ class Distributed : public SmallRun {
       EXPECT_THAT(outcome.err, ::testing::MatchesRegex("translution: " + message + "\n"));
     }
     EXPECT_FALSE(fs::exists(path("hand") + "/metrics.jsonl"));
-  }
-
-  // Another one for each world: a port that was closed may be busy for a while.
-  static int next_port() {
-    static Random random({static_cast<uint64_t>(getpid())});
-    static int port = 20000 + static_cast<int>(random.below(9000));
-    return port += 2;
   }
 
   int port_ = next_port();
@@ -203,10 +161,10 @@ bool sums_agree(int rank, int size, int port) {
   World world(place, {});
   torch::manual_seed(rank);
   std::vector<torch::Tensor> parameters, after;
-  for (const int64_t count : {World::kBucket - 1, 7 * World::kBucket / 4, int64_t{999}})
+  for (const int64_t count : {RankGroup::kBucket - 1, 7 * RankGroup::kBucket / 4, int64_t{999}})
     parameters.push_back(torch::zeros({count}).requires_grad_());
   GradientExchange exchange(
-      parameters, [&](const auto& tensors) { world.tree_sum(tensors); }, World::kBucket);
+      parameters, [&](const auto& tensors) { world.tree_sum(tensors); }, RankGroup::kBucket);
   exchange.start();
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     const auto gradient = torch::randn(parameter->sizes());
@@ -244,7 +202,7 @@ TEST_F(Distributed, SumsDuringBackwardHaveTheBitsOfSumsAfterIt) {
 TEST_F(Distributed, ResumesOnAnotherNumberOfRanks) {
   const auto arguments = kVit + "--method alpha_translution --shards 4 --steps ";
   const auto expected = trained_by(0, arguments + "6", "expected");
-  trained_by(4, arguments + "2", "run");
+  trained_by(4, arguments + "2 --parallel data=4,offset=1", "run");
   trained_by(2, arguments + "4 --resume auto", "run");
   const auto run = trained_by(0, arguments + "6 --resume auto", "run");
   EXPECT_EQ(weights_of(run), weights_of(expected));
@@ -260,13 +218,6 @@ TEST_F(Distributed, InterruptSavesACheckpointAndStopsAll) {
   EXPECT_EQ(outcome.code, 130);
   EXPECT_EQ(lines_with(outcome.err, "continue with --resume auto").size(), 1u) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("[0] translution: rank 0: stopped after step "));
-}
-
-// The processes of `launch`.
-std::vector<pid_t> children_of(pid_t parent) {
-  std::ifstream file("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) +
-                     "/children");
-  return {std::istream_iterator<pid_t>(file), {}};
 }
 
 TEST_F(Distributed, AKilledRankStopsAllAndTheRunIsResumedExactly) {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -35,11 +36,14 @@ std::string take_file(const std::string& path) {
   return text.str();
 }
 
-std::string errors_path() { return testing::TempDir() + "cli_test." + std::to_string(getpid()); }
-
 int next_number() {
-  static int number = 0;
+  static std::atomic<int> number = 0;
   return number++;
+}
+
+std::string errors_path() {
+  return testing::TempDir() + "cli_test." + std::to_string(getpid()) + "." +
+         std::to_string(next_number());
 }
 
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
@@ -108,7 +112,7 @@ Outcome run(const std::string& arguments, const std::string& before) {
 }
 
 Started::Started(const std::string& arguments, const std::string& before)
-    : errors_(errors_path() + ".started." + std::to_string(next_number())),
+    : errors_(errors_path()),
       id_(start("exec env " + before + " " TRANSLUTION_PROGRAM " " + arguments + " >/dev/null 2>" +
                 errors_)) {}
 

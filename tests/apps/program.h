@@ -15,7 +15,7 @@ struct Outcome {
   std::string out, err;
 };
 
-/// Runs the program. `before` is placed in front of it: environment variables, as in
+/// Runs the program. Thread-safe. `before` is placed in front of it: environment variables, as in
 /// with_fault("kill:7"). Calls in the usual environment fork a process that has loaded LibTorch
 /// (tests/support/prestart.h).
 Outcome run(const std::string& arguments, const std::string& before = "");

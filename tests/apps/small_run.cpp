@@ -36,11 +36,13 @@ struct Undisturbed {
   const std::string path;
 };
 
+// Or on the number of processes.
 bool depends_on_time(const std::string& name) {
   return name == "samples_per_s" || name == "tokens_per_s" || name == "gflops" ||
          name == "share_of_sgemm" || name == "share_of_bf16" || name == "input_share" ||
          name == "resident_mib" || name == "seconds_per_step" || name == "read_mib_per_step" ||
-         name == "written_mib_per_step" || name == "peak_resident_mib";
+         name == "written_mib_per_step" || name == "peak_resident_mib" ||
+         name == "sent_mib_per_step";
 }
 
 }  // namespace

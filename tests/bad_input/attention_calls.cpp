@@ -33,6 +33,16 @@ Call relative() {
   return call;
 }
 
+// The same with the first of two parts of the slots, 5 of 9; its group is not registered.
+Call part() {
+  Call call = relative();
+  for (auto* table : {&call.terms.table_q, &call.terms.table_k, &call.terms.table_v})
+    *table = at::zeros({5, 6, 12});
+  call.rest.pairs.text = "5 part=0/2";
+  call.rest.group = "offset";
+  return call;
+}
+
 // Makes a valid call with one change.
 template <typename Change>
 std::function<void()> with(Call (*make_valid)(), Change change) {
@@ -238,6 +248,32 @@ std::vector<WrongCall> wrong_pairs() {
             }),
        "attention: table_k has 10 rows, the pairs '5' have 9 slots; build both for the same "
        "offsets"},
+      {"a part of the slots without a group",
+       with(relative, [](auto&, auto& s) { s.pairs.text = "5 part=0/2"; }),
+       "attention: expected the group that has the other parts of the slots, got none with '5 "
+       "part=0/2'; register one with register_group and name it"},
+      {"a group without a part of the slots",
+       with(relative, [](auto&, auto& s) { s.group = "offset"; }),
+       "attention: expected pairs with a part of the slots, such as '7x7 part=0/2', for the group "
+       "'offset', got '5'"},
+      {"a group that is not registered", with(part, [](auto&, auto&) {}),
+       "group: expected the name of a registered group, got 'offset'; call register_group in this "
+       "process first"},
+      {"a table of all slots with a part",
+       with(part,
+            [](auto& t, auto&) {
+              t.table_q = at::zeros({9, 6, 12});
+            }),
+       "attention: table_q has 9 rows, the pairs '5 part=0/2' have 5 slots; build both for the "
+       "same "
+       "offsets"},
+      {"a bias with a part of the slots",
+       with(part,
+            [](auto& t, auto&) {
+              t.bias = at::zeros({5, 3});
+            }),
+       "attention: expected matrices per slot with a part of the slots, got bias with vectors or "
+       "numbers; pass all slots"},
       {"pairs of a relation that is not square",
        with([](auto&, auto& s) { s.pairs.text = "relation mirror=0 slots=0*24"; }),
        "relation: expected 16 entries for 4 tokens, got 24"},

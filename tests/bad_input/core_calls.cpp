@@ -3,8 +3,10 @@
 #include "tests/bad_input/wrong_calls.h"
 #include "translution/core/names.h"
 #include "translution/core/offsets.h"
+#include "translution/core/pairs.h"
 #include "translution/core/position.h"
 #include "translution/core/roles.h"
+#include "translution/ops/group.h"
 
 namespace translution {
 namespace {
@@ -108,6 +110,40 @@ std::vector<WrongCall> wrong_relations() {
   };
 }
 
+std::vector<WrongCall> wrong_parts() {
+  const auto pairs = [](const char* text) { return [text] { find_pairs({text}); }; };
+  return {
+      {"a part beyond the last", pairs("7x7 part=3/2"),
+       "pairs: expected part=R/P with R from 0 to P - 1, got part=3/2"},
+      {"a negative part", pairs("7x7 part=-1/2"),
+       "pairs: expected part=R/P with R from 0 to P - 1, got part=-1/2"},
+      {"a part of none", pairs("7x7 part=0/0"),
+       "pairs: expected part=R/P with R from 0 to P - 1, got part=0/0"},
+      {"a part of more than the slots", pairs("2 part=0/4"),
+       "pairs: expected at most 3 parts, one slot each, got 4; use fewer processes for the slots"},
+      {"a part without a number of parts", pairs("7x7 part=1"),
+       "pairs: expected part=R/P with two numbers, got 'part=1'"},
+      {"a part that is no number", pairs("7x7 part=a/2"),
+       "pairs: expected part=R/P with two numbers, got 'part=a/2'"},
+      {"a part before another word", pairs("7x7 part=0/2 cls"),
+       "pairs: expected a text such as '7x7 cls', '160 causal' or 'causal', got '7x7 part=0/2 "
+       "cls'"},
+      {"a part of pairs without slots", pairs("causal part=0/2"),
+       "pairs: expected slots to split into parts, got 'causal part=0/2'; leave out the part"},
+      {"a part of slots that share a key slot", pairs("relation mirror=0,0 slots=0,1,1,0 part=0/2"),
+       "pairs: expected slots with a key slot each to split them into parts, got several slots "
+       "with key slot 0"},
+      {"a group without a name", [] { (void)register_group("", {}); },
+       "group: expected a name, got none"},
+      {"a group whose name is in use",
+       [] {
+         const auto first = register_group("offset 0", {});
+         const auto second = register_group("offset 0", {});
+       },
+       "group: the name 'offset 0' is in use; choose another"},
+  };
+}
+
 std::vector<WrongCall> wrong_names() {
   return {
       {"an unknown method", [] { parse_name("method", kMethods, "transluton"); },
@@ -203,7 +239,8 @@ std::vector<WrongCall> wrong_positions() {
 
 std::vector<WrongCall> wrong_core_calls() {
   std::vector<WrongCall> all;
-  for (const auto& calls : {wrong_tables(), wrong_relations(), wrong_names(), wrong_positions()})
+  for (const auto& calls :
+       {wrong_tables(), wrong_relations(), wrong_parts(), wrong_names(), wrong_positions()})
     all.insert(all.end(), calls.begin(), calls.end());
   return all;
 }

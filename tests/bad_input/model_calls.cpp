@@ -104,6 +104,11 @@ std::vector<WrongCall> wrong_clouds() {
        "model: expected axes of 1, 2 or 3, got 0"},
       {"a cloud of four axes", checking_cloud([](auto& o) { o.axes = 4; }),
        "model: expected axes of 1, 2 or 3, got 4"},
+      {"points with a part of the slots", checking_cloud([](auto& o) {
+         o.share.part = {0, 2};
+       }),
+       "model: expected images or text to split tables between processes, got points; use "
+       "data-parallel training"},
       {"a lattice without a radius", checking_cloud([](auto& o) { o.position.radius = 0; }),
        "model: expected a radius of 1 to 64 lattice points to each side, got 0"},
       {"a huge lattice", checking_cloud([](auto& o) { o.position.radius = 65; }),

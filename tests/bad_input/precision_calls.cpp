@@ -171,12 +171,13 @@ std::vector<WrongCall> wrong_models() {
 
 // The registered op, as Python calls it.
 void convolve_in(const std::string& precision) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("translution::convolution", "")
-                             .typed<at::Tensor(const at::Tensor&, const at::Tensor&,
-                                               const std::string&, at::IntArrayRef, at::IntArrayRef,
-                                               const std::string&, const OptionalTensor&)>();
-  op.call(at::zeros({2, 5, 6}), at::zeros({3, 6, 12}), "5 window=1", {}, {}, precision, {});
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("translution::convolution", "")
+          .typed<at::Tensor(const at::Tensor&, const at::Tensor&, const std::string&,
+                            at::IntArrayRef, at::IntArrayRef, const std::string&,
+                            const OptionalTensor&, const std::string&)>();
+  op.call(at::zeros({2, 5, 6}), at::zeros({3, 6, 12}), "5 window=1", {}, {}, precision, {}, "");
 }
 
 std::vector<WrongCall> wrong_names() {

@@ -93,11 +93,13 @@ TEST(LayerSums, OfTranslution) {
   EXPECT_EQ(first.features, 7 * 12);  // q, k and v read the same input
   EXPECT_EQ(last.scores, 2 * 1 * 7);
   EXPECT_EQ(last.outputs, 16);
-  EXPECT_EQ(last.features, (7 + 1) * 12);  // the query row is a tensor of its own
+  EXPECT_EQ(last.features, (7 + 7 + 1) * 12);  // the query row is a tensor of its own
   const auto values = layer_sums(tiny_gpt(position_of(Method::translution, "v")), 0);
   EXPECT_EQ(values.scores, 0);
   EXPECT_EQ(values.weights, 2 * 28);  // of causal pairs
   EXPECT_EQ(values.features, 7 * 12);
+  const auto both = layer_sums(tiny_gpt(position_of(Method::translution, "kv")), 0);
+  EXPECT_EQ(both.features, 2 * 7 * 12 + 7 * 16);  // keys and values join queries alone
   const auto keys = layer_sums(tiny_gpt(position_of(Method::translution, "k")), 0);
   EXPECT_EQ(keys.scores, 2 * 28);
   EXPECT_EQ(keys.outputs + keys.weights, 0);
@@ -129,29 +131,21 @@ TEST(LayerSums, OfLayersWithoutTablesAreNothing) {
   EXPECT_EQ(layer_sums(tiny_cloud(), 0).all(), 0);
 }
 
-TEST(TableCost, CountsTheParametersThatAModelHasPerSlot) {
+TEST(TableSizes, CountTheParametersThatAModelHasPerSlot) {
   for (const auto& [name, position] : every_position()) {
     int64_t counted = 0;
     const ViT model(tiny_vit(position));
     for (const auto& parameter : model->named_parameters())
       if (parameter.value().dim() == 3) counted += parameter.value().numel();
-    EXPECT_EQ(table_cost(tiny_vit(position)).parameters, counted) << name;
+    EXPECT_EQ(table_sizes(tiny_vit(position)).parameters, counted) << name;
   }
-}
-
-// As in ModelCost.OfATinyViTIsTheSumOfItsProducts.
-TEST(TableCost, OfATinyViTIsTheSumOfItsProducts) {
-  const auto tables = table_cost(tiny_vit());
-  EXPECT_EQ(tables.slots, 5 * 3 + 3);
-  EXPECT_EQ(tables.forward_flops, (49 + 7) * (3 * 2.0 * 12 * 16 + 2 * 2.0 * 16));
-  EXPECT_EQ(table_cost(tiny_vit(position_of(Method::relative_bias))).forward_flops, 0);
 }
 
 // 18 slots: 9 for each of two ranks, at most 5 for each of four.
 TEST(SplitCost, AddsItsParts) {
   const auto model = tiny_vit();
   const auto cost = model_cost(model, 2);
-  const double tables = static_cast<double>(table_cost(model).parameters);
+  const double tables = static_cast<double>(table_sizes(model).parameters);
   const double rest = static_cast<double>(cost.parameters) - tables;
   Cluster cluster;
   cluster.machines = 8, cluster.flops = 1, cluster.bandwidth = 1;
@@ -159,16 +153,19 @@ TEST(SplitCost, AddsItsParts) {
   EXPECT_DOUBLE_EQ(two.data_bytes, 1.5 * 4 * (rest + tables / 2));
   const double sums = layer_sums(model, 0).all() + layer_sums(model, 1).all();
   EXPECT_DOUBLE_EQ(two.offset_bytes, 1.0 * 4 * 2 * sums);
-  EXPECT_DOUBLE_EQ(two.product_seconds,
-                   2 * 3 * (cost.forward_flops - table_cost(model).forward_flops / 2));
+  // Per pair of both layers: three matrices of 12x16, and scores and sums of width 16.
+  const double of_tables = (49 + 7) * (3 * 2.0 * 12 * 16 + 2 * 2.0 * 16);
+  EXPECT_DOUBLE_EQ(two.product_seconds, 2 * 3 * (cost.forward_flops - of_tables / 2));
   EXPECT_DOUBLE_EQ(two.step_seconds(), two.product_seconds + two.data_bytes + two.offset_bytes);
   const auto four = split_cost(model, {8, 1}, cluster, {2, 4});
   EXPECT_DOUBLE_EQ(four.data_bytes, 1.0 * 4 * (rest + tables * 5 / 18));
   const auto data = split_cost(model, {16, 1}, cluster, {8, 1});
   EXPECT_DOUBLE_EQ(data.product_seconds, 2 * cost.training_flops);
   EXPECT_EQ(data.memory_bytes, cost.training_bytes + sharing_bytes(cost, {1, 8, 1}));
-  EXPECT_DOUBLE_EQ(data.memory_bytes - split_cost(model, {8, 1}, cluster, {4, 2}).memory_bytes,
-                   table_cost(model, 2).training_bytes / 2);
+  auto owned = model;
+  owned.share = {{0, 2}, "group"};
+  const auto half = model_cost(owned, 2);
+  EXPECT_EQ(two.memory_bytes, half.training_bytes + sharing_bytes(half, {1, 8, 1}));
 }
 
 TEST(SplitCosts, AreOfPowersOfTwoWithSamplesAndSlots) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <optional>
 #include <string_view>
 
 #include "translution/core/error.h"
 #include "translution/core/message.h"
+#include "translution/core/slot_part.h"
 
 namespace translution {
 
@@ -53,7 +55,8 @@ bool take_prefix(std::string_view& word, std::string_view prefix) {
 
 struct ParsedText {
   std::shared_ptr<const OffsetTable> offsets;
-  bool causal = false;  // mask j > i, even if the table has slots for these pairs
+  bool causal = false;             // mask j > i, even if the table has slots for these pairs
+  std::vector<int64_t> part = {};  // the slots of the text's part; empty without one
 };
 
 bool parse_option(std::string_view word, OffsetOptions& options) {
@@ -110,12 +113,36 @@ ParsedText parse_relation(const std::string& text, const std::vector<std::string
           causal};
 }
 
-ParsedText parse_text(const std::string& text) {
-  const auto words = split(text, ' ');
+// Removes a last word such as "part=1/4".
+std::optional<SlotPart> take_part(std::vector<std::string_view>& words) {
+  if (words.empty()) return std::nullopt;
+  auto numbers = words.back();
+  if (!take_prefix(numbers, "part=")) return std::nullopt;
+  const size_t slash = std::min(numbers.find('/'), numbers.size());
+  SlotPart part;
+  const bool ok = slash < numbers.size() && parse_number(numbers.substr(0, slash), part.index) &&
+                  parse_number(numbers.substr(slash + 1), part.count);
+  require(ok, "pairs: expected part=R/P with two numbers, got ", in_quotes(words.back()));
+  words.pop_back();
+  return part;
+}
+
+ParsedText parse_words(const std::string& text, const std::vector<std::string_view>& words) {
   if (words.empty()) return {};
   if (words.size() == 1 && words[0] == "causal") return {nullptr, true};
   if (words[0] == "relation") return parse_relation(text, words);
   return {std::make_shared<const OffsetTable>(parse_grid(text, words)), false};
+}
+
+ParsedText parse_text(const std::string& text) {
+  auto words = split(text, ' ');
+  const auto part = take_part(words);
+  auto parsed = parse_words(text, words);
+  if (!part) return parsed;
+  require(parsed.offsets != nullptr, "pairs: expected slots to split into parts, got ",
+          in_quotes(text), "; leave out the part");
+  parsed.part = slots_of(*parsed.offsets, *part);
+  return parsed;
 }
 
 std::shared_ptr<const ParsedText> parse_cached(const std::string& text) {
@@ -210,8 +237,11 @@ std::string pairs_text(const OffsetTable& table, bool causal) {
          (causal ? " causal" : "");
 }
 
-Pairs::Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool causal)
+Pairs::Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool causal,
+             const std::vector<int64_t>& part)
     : name_(std::move(name)), offsets_(std::move(offsets)), tokens_(name_.tokens) {
+  if (offsets_)
+    slot_count_ = part.empty() ? offsets_->num_slots() : static_cast<int64_t>(part.size());
   std::vector<int64_t> matrix;  // [N,N]: slots of all tokens
   if (offsets_) {
     const auto grid = grid_of(name_, *offsets_);
@@ -239,6 +269,22 @@ Pairs::Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool ca
       all_have_slots_ = all_have_slots_ && has_slot;
       all_open_ = all_open_ && open_.back();
     }
+  if (!part.empty()) keep_part(part);
+}
+
+// Renumbers the slots of the part. Pairs of other slots stay open, but have no slot.
+void Pairs::keep_part(const std::vector<int64_t>& part) {
+  std::vector<int32_t> place(offsets_->num_slots(), -1);
+  for (size_t row = 0; row < part.size(); ++row) place[part[row]] = static_cast<int32_t>(row);
+  for (int32_t& slot : slots_)
+    if (slot >= 0) slot = place[slot];
+  all_have_slots_ = std::all_of(slots_.begin(), slots_.end(), [](int32_t s) { return s >= 0; });
+  std::vector<PairSpan> kept;
+  for (PairSpan& span : spans_) {
+    span.slot = span.key_slot = place[span.slot];
+    if (span.slot >= 0) kept.push_back(span);
+  }
+  spans_ = std::move(kept);
 }
 
 std::shared_ptr<const Pairs> find_pairs(const PairsName& name) {
@@ -248,12 +294,20 @@ std::shared_ptr<const Pairs> find_pairs(const PairsName& name) {
   });
   return cache.get(name, [&] {
     const auto parsed = parse_cached(name.text);
-    return std::make_shared<const Pairs>(name, parsed->offsets, parsed->causal);
+    return std::make_shared<const Pairs>(name, parsed->offsets, parsed->causal, parsed->part);
   });
 }
 
 std::shared_ptr<const OffsetTable> find_offsets(const std::string& text) {
   return parse_cached(text)->offsets;
+}
+
+bool has_part(const std::string& text) { return !parse_cached(text)->part.empty(); }
+
+int64_t count_rows(const std::string& text) {
+  const auto parsed = parse_cached(text);
+  if (!parsed->part.empty()) return static_cast<int64_t>(parsed->part.size());
+  return parsed->offsets ? parsed->offsets->num_slots() : 0;
 }
 
 }  // namespace translution

@@ -22,6 +22,8 @@ namespace translution {
 ///               absolute, direction=R, logarithmic=R, window=R with a radius R
 ///   "relation mirror=0,2,1 slots=0,1*3,-1,…"   a user-defined relation, pair by pair; n*k is slot
 ///               n for k pairs; a final "causal" masks j > i
+///   "7x7 cls part=0/2"   the same pairs, but only those of a part of the slots (slot_part.h) have
+///               a slot. Its number, also as key slot, is its place among the slots of the part
 struct PairsName {
   std::string text = {};
   std::vector<int64_t> grid = {};  ///< a grid within the text's grid; empty: the text's grid
@@ -43,13 +45,15 @@ TRANSLUTION_API std::string pairs_text(const OffsetTable& table, bool causal = f
 /// shape, all their calls and all threads.
 class TRANSLUTION_API Pairs {
  public:
-  /// Null `offsets`: all pairs, without slots.
-  Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool causal);
+  /// Null `offsets`: all pairs, without slots. `part`: the slots that have rows in the tables, in
+  /// the order of these rows; empty: all.
+  Pairs(PairsName name, std::shared_ptr<const OffsetTable> offsets, bool causal,
+        const std::vector<int64_t>& part = {});
 
   int64_t tokens() const { return tokens_; }
   int64_t queries() const { return queries_; }
   /// Rows of a weight table; 0: no weights depend on the pair.
-  int64_t slot_count() const { return offsets_ ? offsets_->num_slots() : 0; }
+  int64_t slot_count() const { return slot_count_; }
 
   /// [Nq*N]: the slot of each pair, or -1 if it has none; empty if there are no slots.
   const std::vector<int32_t>& slots() const { return slots_; }
@@ -74,10 +78,11 @@ class TRANSLUTION_API Pairs {
   struct Derived {
     std::shared_ptr<const void> value;
   };
+  void keep_part(const std::vector<int64_t>& part);
 
   const PairsName name_;
   const std::shared_ptr<const OffsetTable> offsets_;
-  int64_t tokens_ = 0, queries_ = 0;
+  int64_t tokens_ = 0, queries_ = 0, slot_count_ = 0;
   std::vector<int32_t> slots_;
   std::vector<char> open_;
   bool all_open_ = true, all_have_slots_ = true;
@@ -89,7 +94,15 @@ class TRANSLUTION_API Pairs {
 /// Throws if the name is invalid.
 TRANSLUTION_API std::shared_ptr<const Pairs> find_pairs(const PairsName& name);
 
-/// The table that a text describes; null for texts without slots.
+/// The table that a text describes, also if the text has a part of its slots only; null for texts
+/// without slots.
 TRANSLUTION_API std::shared_ptr<const OffsetTable> find_offsets(const std::string& text);
+
+/// Whether a text has a part of its slots.
+TRANSLUTION_API bool has_part(const std::string& text);
+
+/// Rows of the weight tables for the pairs of a text: its slots, or those of its part. 0 without
+/// slots.
+TRANSLUTION_API int64_t count_rows(const std::string& text);
 
 }  // namespace translution

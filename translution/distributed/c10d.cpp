@@ -7,6 +7,7 @@
 #endif
 #include <cmath>
 #include <stdexcept>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -99,10 +100,11 @@ std::unique_ptr<Store> open_store(const StoreOptions& options) {
   return std::make_unique<TcpStore>(options);
 }
 
-std::unique_ptr<Group> open_group(Store& store, int rank, int size, const std::string& interface,
-                                  Seconds timeout) {
-  return std::make_unique<Gloo>(static_cast<TcpStore&>(store).store, rank, size, interface,
-                                timeout);
+std::unique_ptr<Group> open_group(Store& store, const std::string& name, int rank, int size,
+                                  const std::string& interface, Seconds timeout) {
+  const auto own =
+      c10::make_intrusive<::c10d::PrefixStore>(name, static_cast<TcpStore&>(store).store);
+  return std::make_unique<Gloo>(own, rank, size, interface, timeout);
 }
 
 #else
@@ -113,7 +115,8 @@ std::unique_ptr<Store> open_store(const StoreOptions&) {
   throw std::logic_error("open_store: this build has no c10d");
 }
 
-std::unique_ptr<Group> open_group(Store&, int, int, const std::string&, Seconds) {
+std::unique_ptr<Group> open_group(Store&, const std::string&, int, int, const std::string&,
+                                  Seconds) {
   throw std::logic_error("open_group: this build has no c10d");
 }
 

@@ -45,8 +45,8 @@ struct StoreOptions {
 };
 std::unique_ptr<Store> open_store(const StoreOptions& options);
 
-/// `store`: from open_store.
-std::unique_ptr<Group> open_group(Store& store, int rank, int size, const std::string& interface,
-                                  Seconds timeout);
+/// `store`: from open_store. The processes of a group give the same name, which no other group has.
+std::unique_ptr<Group> open_group(Store& store, const std::string& name, int rank, int size,
+                                  const std::string& interface, Seconds timeout);
 
 }  // namespace translution

@@ -1,11 +1,10 @@
 #include "translution/distributed/world.h"
 
-#include <ATen/ops/zeros.h>
 #include <net/if.h>
 
-#include <algorithm>
 #include <functional>
 #include <future>
+#include <numeric>
 #include <thread>
 
 #include "translution/core/error.h"
@@ -13,7 +12,7 @@
 #include "translution/distributed/connection.h"
 #include "translution/distributed/monitor.h"
 #include "translution/distributed/port.h"
-#include "translution/ops/large.h"
+#include "translution/distributed/rank_group.h"
 
 namespace translution {
 
@@ -123,55 +122,23 @@ std::string difference(const SettingTexts& first, const SettingTexts& other, int
   return "";
 }
 
-// Copies consecutive elements of the tensors to or from a flat buffer.
-class Pieces {
- public:
-  explicit Pieces(const std::vector<at::Tensor>& tensors) {
-    for (const auto& tensor : tensors) {
-      TORCH_CHECK(tensor.is_contiguous() && tensor.scalar_type() == at::kFloat,
-                  "World: expected contiguous float tensors");
-      flat_.push_back(tensor.view(-1));
-      count_ += tensor.numel();
-    }
-  }
-
-  int64_t count() const { return count_; }
-  // Calls visit(piece, part of `buffer`) for the elements from `begin` on that fill the buffer.
-  template <typename Visit>
-  void visit(int64_t begin, const at::Tensor& buffer, const Visit& visit) const {
-    int64_t offset = 0, filled = 0;
-    for (const auto& tensor : flat_) {
-      const int64_t size = tensor.numel(), first = std::max<int64_t>(begin + filled - offset, 0);
-      const int64_t count = std::min(size - first, buffer.numel() - filled);
-      if (count > 0) {
-        visit(tensor.narrow(0, first, count), buffer.narrow(0, filled, count));
-        filled += count;
-      }
-      offset += size;
-    }
-  }
-
- private:
-  std::vector<at::Tensor> flat_;
-  int64_t count_ = 0;
-};
-
 }  // namespace
 
 struct World::Connection {
   std::unique_ptr<Store> store;
-  std::unique_ptr<Group> group;
   std::unique_ptr<Monitor> monitor;
-  int64_t checks = 0;     // calls of require_same
-  int64_t exchanges = 0;  // begun
-  bool told = false;      // the others know that this process stops
+  int64_t checks = 0;  // calls of require_same
+  bool told = false;   // the others know that this process stops
 };
 
-World::World() = default;
+World::World() { groups_.push_back(std::make_unique<RankGroup>()); }
 
 World::World(const WorldPlace& place, const WorldOptions& options)
     : place_(place), options_(options) {
-  if (place.size == 1) return;
+  if (place.size == 1) {
+    groups_.push_back(std::make_unique<RankGroup>());
+    return;
+  }
   ensure(has_c10d(), "WORLD_SIZE is ", place.size,
          ", but this program was built with a LibTorch without c10d and Gloo; use one process");
   check_interface(place, options.interface);
@@ -182,10 +149,9 @@ World::World(const WorldPlace& place, const WorldOptions& options)
   connection_->monitor =
       std::make_unique<Monitor>(connect(place, start, /*serves=*/false), place.rank, place.size,
                                 Seconds(options.rank_timeout), meeting_place(place));
-  exchange([&] {
-    connection_->group = open_group(*connection_->store, place.rank, place.size, options.interface,
-                                    Seconds(options.exchange_timeout));
-  });
+  std::vector<int> everyone(place.size);
+  std::iota(everyone.begin(), everyone.end(), 0);
+  open(everyone);
 }
 
 World::~World() {
@@ -241,82 +207,37 @@ void World::join_others() {
   if (is_first()) store.set("joined", "");
 }
 
-// An exchange fails at once when another process closes its connection, and late when one does not
-// take part. In the first case the monitor learns which one it is, and ends this process.
-template <typename Work>
-void World::exchange(const Work& work) {
+RankGroup& World::open(const std::vector<int>& ranks) {
   auto& c = *connection_;
-  c.store->set(join("exchanges/", rank()), std::to_string(++c.exchanges));
-  try {
-    work();
-  } catch (const std::exception& error) {
-    c.monitor->wait_for_verdict();
-    std::string behind;
-    for (int other = 0; other < size(); ++other) {
-      const auto key = join("exchanges/", other);
-      if (!c.store->has(key) || std::stoll(c.store->get(key)) < c.exchanges)
-        behind += join(behind.empty() ? "rank " : ", rank ", other);
-    }
-    const std::string text = error.what();
-    throw std::runtime_error(
-        behind.empty() ? join("an exchange between ranks failed: ", text.substr(0, text.find('\n')))
-                       : join(behind, " did not take part in an exchange within ",
-                              number_text(options_.exchange_timeout),
-                              " s (--exchange-timeout). --resume auto continues"));
-  }
+  groups_.push_back(std::make_unique<RankGroup>(
+      RankGroup::Links{*c.store, *c.monitor,
+                       join("group ", groups_.size(), " of rank ", ranks.front()), rank(), ranks},
+      options_));
+  return *groups_.back();
 }
 
-void World::sum(at::Tensor values) {
-  if (!connection_) return;
-  exchange([&] { connection_->group->sum(values); });
+RankGroup& World::all() { return *groups_.front(); }
+
+RankGroup& World::group(const std::vector<int>& ranks) {
+  if (static_cast<int>(ranks.size()) == size()) {
+    groups_.push_back(nullptr);  // its number
+    return all();
+  }
+  if (ranks.size() > 1) return open(ranks);
+  groups_.push_back(std::make_unique<RankGroup>());
+  return *groups_.back();
 }
 
-// Each rank halves the range that it adds up with a partner whose number differs in one bit, from
-// the lowest bit on. So the sum of an element is that of a binary tree. The way back shares the
-// sums. Sums of two are the same in either order.
-void World::tree_sum_of(at::Tensor& values, at::Tensor& received) {
-  struct Range {
-    int64_t begin, count;
-  };
-  const auto part = [&](Range range) { return values.narrow(0, range.begin, range.count); };
-  std::vector<Range> mine = {{0, values.numel()}}, theirs = {{}};
-  for (int bit = 1; bit < size(); bit *= 2) {
-    const auto [begin, count] = mine.back();
-    const Range lower{begin, count / 2}, upper{begin + count / 2, count - count / 2};
-    const bool high = (rank() & bit) != 0;
-    mine.push_back(high ? upper : lower);
-    theirs.push_back(high ? lower : upper);
-    auto sum = part(mine.back()), other = received.narrow(0, 0, mine.back().count);
-    connection_->group->exchange(part(theirs.back()), other, rank() ^ bit);
-    sum.add_(other);
-  }
-  for (int bit = size() / 2; bit >= 1; bit /= 2) {
-    connection_->group->exchange(part(mine.back()), part(theirs.back()), rank() ^ bit);
-    mine.pop_back();
-    theirs.pop_back();
-  }
+int64_t World::bytes_sent() const {
+  int64_t bytes = 0;
+  for (const auto& group : groups_)
+    if (group) bytes += group->bytes_sent();
+  return bytes;
 }
 
-void World::tree_sum(const std::vector<at::Tensor>& tensors) {
-  if (!connection_) return;
-  const bool is_tree = (size() & (size() - 1)) == 0;
-  const Pieces pieces(tensors);
-  const int64_t bucket = std::min(pieces.count(), kBucket);
-  auto buffer = large_empty({bucket}, at::kFloat), received = large_empty({bucket}, at::kFloat);
-  exchange([&] {
-    for (int64_t begin = 0; begin < pieces.count(); begin += bucket) {
-      auto values = buffer.narrow(0, 0, std::min(bucket, pieces.count() - begin));
-      pieces.visit(begin, values,
-                   [](const at::Tensor& piece, at::Tensor part) { part.copy_(piece); });
-      if (is_tree)
-        tree_sum_of(values, received);
-      else
-        connection_->group->sum(values);
-      pieces.visit(begin, values,
-                   [](at::Tensor piece, const at::Tensor& part) { piece.copy_(part); });
-    }
-  });
-}
+void World::sum(at::Tensor values) { all().sum(std::move(values)); }
+
+void World::tree_sum(const std::vector<at::Tensor>& tensors) { all().tree_sum(tensors); }
 
 void World::require_same(const SettingTexts& facts) {
   if (!connection_) return;
@@ -356,8 +277,7 @@ void World::fail(const std::string& reason) {
 void World::leave() {
   if (!connection_ || connection_->told) return;
   auto& c = *connection_;
-  auto nothing = at::zeros({1}, at::kFloat);
-  exchange([&] { c.group->sum(nothing); });
+  all().wait();
   c.monitor.reset();  // nobody is watched any more
   c.told = true;
   if (c.store->add("left", 1) == size() || !is_first()) return;

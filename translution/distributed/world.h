@@ -13,11 +13,13 @@
 
 namespace translution {
 
+class RankGroup;
+
 /// The processes that train together. With one process, every function returns at once.
 ///
-/// All ranks must call sum, tree_sum, require_same and leave in the same order. If a rank dies,
-/// hangs or loses its connection, the processes of all others end within `rank_timeout`, with a
-/// message that names it.
+/// All ranks must call group, sum, tree_sum, require_same and leave in the same order. If a rank
+/// dies, hangs or loses its connection, the processes of all others end within `rank_timeout`, with
+/// a message that names it.
 class TRANSLUTION_API World {
  public:
   /// A single process.
@@ -37,13 +39,15 @@ class TRANSLUTION_API World {
   /// "4 processes, over lo, meeting at 127.0.0.1:29500".
   std::string describe() const;
 
-  /// Replaces the values by their sum over all ranks; the same bits on each.
+  /// The group of all ranks; sum and tree_sum are its functions (rank_group.h).
+  RankGroup& all();
   void sum(at::Tensor values);
-  /// The same for a list of float tensors, added as a binary tree: (0 + 1) + (2 + 3), … if the size
-  /// is a power of two. Sends 2 (size - 1) / size of their bytes from each rank.
   void tree_sum(const std::vector<at::Tensor>& tensors);
-  static constexpr int64_t kBucket = 4 << 20;  ///< floats that tree_sum sends together, from the
-                                               ///< first one on
+  /// Opens the group of some ranks, this one among them. The ranks of one call are in one group
+  /// each. The world owns it.
+  RankGroup& group(const std::vector<int>& ranks);
+  /// Bytes of tensors that this process has sent, in all groups.
+  int64_t bytes_sent() const;
 
   /// Throws on every rank if a fact, such as an option, differs from that of rank 0. The message
   /// names the rank, the fact and both values. Returns when all ranks have called it.
@@ -57,13 +61,12 @@ class TRANSLUTION_API World {
   struct Connection;
   void join_others();
   void require_no_failure() const;
-  template <typename Work>
-  void exchange(const Work& work);
-  void tree_sum_of(at::Tensor& values, at::Tensor& received);
+  RankGroup& open(const std::vector<int>& ranks);
 
   WorldPlace place_;
   WorldOptions options_;
-  std::unique_ptr<Connection> connection_;  // none in a single process
+  std::unique_ptr<Connection> connection_;          // none in a single process
+  std::vector<std::unique_ptr<RankGroup>> groups_;  // the first one: of all ranks
 };
 
 }  // namespace translution

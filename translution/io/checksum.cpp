@@ -29,6 +29,8 @@ std::string Checksum::hex() const {
   return text;
 }
 
+uint64_t Checksum::bits() const { return XXH3_128bits_digest(state_).low64; }
+
 std::string checksum_of(std::string_view bytes) {
   Checksum sum;
   sum.add(bytes);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,7 @@ class TRANSLUTION_API Checksum {
 
   void add(std::string_view bytes);
   std::string hex() const;  ///< 32 lower-case hexadecimal digits
+  uint64_t bits() const;    ///< the lower 64 bits
 
  private:
   XXH3_state_s* state_;

@@ -78,6 +78,10 @@ void write(int fd, std::string_view bytes, const std::string& shown) {
   }
 }
 
+void seek(int fd, int64_t byte, const std::string& shown) {
+  check(lseek(fd, byte, SEEK_SET) == byte, shown, "written");
+}
+
 void sync(int fd, const std::string& shown) {
   check(retry([&] { return fsync(fd); }) == 0, shown, "synced to disk");
 }

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,8 @@ int open_existing(const std::string& path);
 /// Sets the permissions. Ignores failures: some file systems have none.
 void set_mode(int fd, mode_t mode);
 void write(int fd, std::string_view bytes, const std::string& shown);
+/// Sets where the next write begins.
+void seek(int fd, int64_t byte, const std::string& shown);
 /// Returns when the contents are on disk.
 void sync(int fd, const std::string& shown);
 /// Returns when the entries of the directory are on disk.

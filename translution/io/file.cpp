@@ -40,6 +40,10 @@ void InputFile::read(void* to, int64_t count) {
   }
 }
 
+void InputFile::seek(int64_t byte) {
+  ensure(lseek(fd_, byte, SEEK_SET) == byte, path_, ": cannot be read: ", std::strerror(errno));
+}
+
 std::string read_file(const std::string& path, int64_t most) {
   InputFile file(path);
   ensure(file.size() <= most, path, ": has ", file.size(), " bytes, expected at most ", most);

@@ -8,7 +8,7 @@
 
 namespace translution {
 
-/// Reads a regular file sequentially. Throws std::runtime_error with the path and the reason.
+/// Reads a regular file. Throws std::runtime_error with the path and the reason.
 class TRANSLUTION_API InputFile {
  public:
   explicit InputFile(const std::string& path);
@@ -20,6 +20,8 @@ class TRANSLUTION_API InputFile {
   int handle() const { return fd_; }
   /// Reads the next `count` bytes; throws if the file has fewer left.
   void read(void* to, int64_t count);
+  /// The next byte that read() returns; the first one is 0.
+  void seek(int64_t byte);
 
  private:
   const std::string path_;

@@ -39,19 +39,10 @@ SafetensorsEntry describe(const std::string& name, const torch::Tensor& tensor) 
                                    tensor.scalar_type(), " elements"));
 }
 
-SafetensorsHeader lay_out(const NamedTensors& tensors) {
-  SafetensorsHeader header;
-  for (const auto& [name, tensor] : tensors) header.entries.push_back(describe(name, tensor));
-  std::stable_sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
-    return byte_size(a.dtype) > byte_size(b.dtype);
-  });
-  int64_t end = 0;
-  for (auto& entry : header.entries) {
-    entry.begin = end;
-    end += tensors.at(entry.name).numel() * byte_size(entry.dtype);
-    entry.end = end;
-  }
-  return header;
+std::vector<SafetensorsEntry> describe_all(const NamedTensors& tensors) {
+  std::vector<SafetensorsEntry> entries;
+  for (const auto& [name, tensor] : tensors) entries.push_back(describe(name, tensor));
+  return entries;
 }
 
 // Using a bool whose byte is neither 0 nor 1 is undefined behaviour.
@@ -101,7 +92,7 @@ Safetensors load_safetensors(const std::string& path, const TensorConversion& co
 void write_safetensors(const NamedTensors& tensors, const SafetensorsMetadata& metadata,
                        const std::function<void(std::string_view)>& sink) {
   torch::NoGradGuard no_grad;
-  auto header = lay_out(tensors);
+  auto header = lay_out(describe_all(tensors));
   header.metadata = metadata;
   sink(format_safetensors_header(header));
   for (const auto& entry : header.entries) {

@@ -155,6 +155,19 @@ SafetensorsHeader parse_safetensors_header(std::string_view start, int64_t file_
   return header;
 }
 
+SafetensorsHeader lay_out(std::vector<SafetensorsEntry> entries) {
+  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return byte_size(a.dtype) > byte_size(b.dtype);
+  });
+  int64_t end = 0;
+  for (auto& entry : entries) {
+    entry.begin = end;
+    end += count_bytes(entry);
+    entry.end = end;
+  }
+  return {std::move(entries), {}};
+}
+
 std::string format_safetensors_header(const SafetensorsHeader& header) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (!header.metadata.empty()) json[kMetadata] = header.metadata;

@@ -56,6 +56,10 @@ TRANSLUTION_API int64_t safetensors_header_length(std::string_view start, int64_
 TRANSLUTION_API SafetensorsHeader parse_safetensors_header(std::string_view start,
                                                            int64_t file_size);
 
+/// A header of tensors of these names, types and shapes, in the order of a file that
+/// save_safetensors writes: by element size, largest first, then as given.
+SafetensorsHeader lay_out(std::vector<SafetensorsEntry> entries);
+
 /// The file's bytes up to the tensors, padded with spaces so that the tensors begin at a multiple
 /// of 8.
 TRANSLUTION_API std::string format_safetensors_header(const SafetensorsHeader& header);

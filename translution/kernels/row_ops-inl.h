@@ -272,13 +272,18 @@ void softmax_lanes(T* s, const char* open, int64_t keys, int64_t lanes, T* scrat
 }
 
 template <typename T>
-void softmax_lanes_backward(const T* p, T* dp, int64_t keys, int64_t lanes, T scale, T* scratch) {
-  for (int64_t l = 0; l < lanes; ++l) scratch[l] = 0;
+void lane_dots(const T* p, const T* dp, int64_t keys, int64_t lanes, T* dots) {
+  for (int64_t l = 0; l < lanes; ++l) dots[l] = 0;
   for (int64_t j = 0; j < keys; ++j)
-    for (int64_t l = 0; l < lanes; ++l) scratch[l] += p[j * lanes + l] * dp[j * lanes + l];
+    for (int64_t l = 0; l < lanes; ++l) dots[l] += p[j * lanes + l] * dp[j * lanes + l];
+}
+
+template <typename T>
+void softmax_lanes_backward(const T* p, T* dp, int64_t keys, int64_t lanes, T scale,
+                            const T* dots) {
   for (int64_t j = 0; j < keys; ++j)
     for (int64_t l = 0; l < lanes; ++l)
-      dp[j * lanes + l] = p[j * lanes + l] * (dp[j * lanes + l] - scratch[l]) * scale;
+      dp[j * lanes + l] = p[j * lanes + l] * (dp[j * lanes + l] - dots[l]) * scale;
 }
 
 template <typename T>
@@ -468,6 +473,7 @@ constexpr RowOps<T> kOps{{head_dots<T>, scale_heads<T>, add_scaled_heads<T>},
                          tap_dots<T>,
                          add<T>,
                          softmax_lanes<T>,
+                         lane_dots<T>,
                          softmax_lanes_backward<T>,
                          softmax_row<T>,
                          softmax_row_backward<T>,

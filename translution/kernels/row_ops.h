@@ -53,10 +53,11 @@ struct RowOps {
   /// masked and becomes 0; -infinity masks an element. A fully masked lane becomes zeros. `scratch`
   /// has 2 * lanes elements.
   void (*softmax_lanes)(T* s, const char* open, int64_t keys, int64_t lanes, T* scratch);
-  /// ds[j,l] = p[j,l] * (dp[j,l] - sum_j p dp) * scale, in place on dp. `scratch` has `lanes`
-  /// elements.
+  /// Its gradient: dots[l] = sum_j p[j,l] * dp[j,l], and with them
+  /// ds[j,l] = p[j,l] * (dp[j,l] - dots[l]) * scale, in place on dp.
+  void (*lane_dots)(const T* p, const T* dp, int64_t keys, int64_t lanes, T* dots);
   void (*softmax_lanes_backward)(const T* p, T* dp, int64_t keys, int64_t lanes, T scale,
-                                 T* scratch);
+                                 const T* dots);
   /// Softmax of scale * s + bias, in place. `bias` may be null; -infinity masks an element. A fully
   /// masked row becomes zeros.
   void (*softmax_row)(T* s, const T* bias, int64_t n, T scale);

@@ -35,9 +35,11 @@ double product(const std::vector<int64_t>& shape) {
 
 // Tokens, query rows and pairs of a layer. The last layer of a class-token ViT has one query row.
 // Between points, `rows` are the most tokens that a table is multiplied with, counted for each of
-// their slots, and `taps` the most rows that a pair reads for a role; on a grid they are 0.
+// their slots, and `taps` the most rows that a pair reads for a role; on a grid they are 0. This
+// process has one of `parts` of the slots, with about as many pairs as each other part.
 struct LayerSize {
-  double tokens, queries, pairs, rows = 0, taps = 0;
+  double tokens, queries, pairs, rows = 0, taps = 0, parts = 1;
+  double own_pairs() const { return pairs / parts; }
 };
 
 LayerSize full_size(const AttentionOptions& o) {
@@ -46,7 +48,9 @@ LayerSize full_size(const AttentionOptions& o) {
   const auto tokens =
       static_cast<double>(relation ? relation->num_tokens() : count_tokens(offsets));
   const int64_t pairs = relation ? relation->num_pairs() : count_pairs(offsets);
-  return {tokens, tokens, static_cast<double>(pairs)};
+  LayerSize size{tokens, tokens, static_cast<double>(pairs)};
+  size.parts = static_cast<double>(o.share().part.count);
+  return size;
 }
 
 // At most: a cutoff or a window leaves fewer pairs, and pairs may read the same rows.
@@ -63,8 +67,8 @@ LayerSize cloud_size(const ModelOptions& o) {
 
 LayerSize layer_size(const ModelOptions& o, int64_t layer) {
   if (o.family == Family::cloud) return cloud_size(o);
-  const auto size = full_size(o.attention(layer));
-  if (o.has_cls() && layer + 1 == o.architecture.depth) return {size.tokens, 1, size.tokens};
+  auto size = full_size(o.attention(layer));
+  if (o.has_cls() && layer + 1 == o.architecture.depth) size.queries = 1, size.pairs = size.tokens;
   return size;
 }
 
@@ -75,7 +79,7 @@ double parameter_flops(const ParameterSpec& spec, const LayerSize& size) {
   const double reads =
       is_read ? 2 * size.pairs * size.taps * static_cast<double>(spec.shape.back()) : 0;
   if (spec.shape.size() == 3) {
-    const double products = size.taps > 0 ? size.rows : size.pairs;
+    const double products = size.taps > 0 ? size.rows : size.own_pairs();
     return 2 * products * product({spec.shape[1], spec.shape[2]}) + reads;
   }
   if (is_read) return reads;
@@ -84,30 +88,24 @@ double parameter_flops(const ParameterSpec& spec, const LayerSize& size) {
   return 2 * (of_queries ? size.queries : size.tokens) * product(spec.shape);
 }
 
-// Channels of the score and value sums: of content, and of what tables with a matrix per slot
-// encode.
-struct PairChannels {
-  double content = 0, of_tables = 0;
-};
-
-PairChannels pair_channels(const AttentionOptions& o) {
+// Score and value sums: for content and for each relative part, 2 FLOPs per pair and channel.
+double pair_flops(const AttentionOptions& o, const LayerSize& size) {
   const Position& p = o.position();
   const double width = static_cast<double>(o.heads() * o.dim_head());
-  const double sums = (p.roles.q || p.roles.k ? 1 : 0) + (p.roles.v ? 1 : 0);  // with tables
-  if (p.method == Method::convolution) return {};
-  if (p.method == Method::translution) return {(2 - sums) * width, sums * width};
-  if (p.method == Method::alpha_translution) {
+  if (p.method == Method::convolution) return 0;
+  const bool scores = p.roles.q || p.roles.k, values = p.roles.v;  // from tables
+  double channels = 2 * width, own_channels = 0;
+  if (p.method == Method::translution) {
+    own_channels = (scores ? width : 0) + (values ? width : 0);
+    channels -= own_channels;
+  } else if (p.method == Method::alpha_translution) {
     const double small = static_cast<double>(p.relative_out() * o.heads());
-    return {p.shared_qkv ? 2 * width : (2 - sums) * small, sums * small};
+    channels = p.shared_qkv ? 2 * width : 0;
+    if (scores || !p.shared_qkv) (scores ? own_channels : channels) += small;
+    if (values || !p.shared_qkv) (values ? own_channels : channels) += small;
   }
-  const bool vectors = p.method == Method::relative_key || p.method == Method::relative_value;
-  return {(vectors ? 3 : 2) * width, 0};
-}
-
-// 2 FLOPs per pair and channel.
-double pair_flops(const AttentionOptions& o, const LayerSize& size) {
-  const auto channels = pair_channels(o);
-  return 2 * size.pairs * (channels.content + channels.of_tables);
+  if (p.method == Method::relative_key || p.method == Method::relative_value) channels += width;
+  return 2 * (size.pairs * channels + size.own_pairs() * own_channels);
 }
 
 // The parameters, tables or matrices, the output projection, and the sums over pairs.
@@ -203,8 +201,8 @@ double saved_bytes(const ModelOptions& o, int64_t layer, int64_t batch, TensorBy
       width = static_cast<double>(spec.shape[2]);
   }
   const double number = o.precision == Precision::bf16 ? kHalf / kBytes : 1;
-  const double bytes =
-      tensor_bytes(2 * number * static_cast<double>(batch) * layer_size(o, layer).pairs * width);
+  const double bytes = tensor_bytes(2 * number * static_cast<double>(batch) *
+                                    layer_size(o, layer).own_pairs() * width);
   return bytes <= static_cast<double>(options.workspace()) ? bytes : 0;
 }
 
@@ -238,30 +236,11 @@ double accumulator_bytes(const ModelOptions& o, int64_t layer, int64_t batch) {
   if (work.slots == 0) return 0;
   const auto size = full_size(options);
   work.tokens = static_cast<int64_t>(size.tokens);
-  work.pairs = static_cast<int64_t>(size.pairs);
+  work.pairs = static_cast<int64_t>(size.own_pairs());
   const bool shared =
       position.method == Method::translution && position.roles.q == position.roles.k;
   return (shared ? 1 : 2) *
          page_bytes(product({count_shards(work).sums, batch, work.tokens, work.width}));
-}
-
-// Adds the tables of a layer.
-void add_tables(const ModelOptions& o, int64_t layer, int64_t batch, TableCost& cost) {
-  const auto options = o.attention(layer);
-  const auto size = layer_size(o, layer);
-  bool any = false;
-  for (const auto& spec : attention_parameters(options)) {
-    if (!is_table_of_matrices(spec)) continue;
-    any = true;
-    cost.slots = spec.shape[0];
-    cost.parameters += spec.count();
-    cost.forward_flops += parameter_flops(spec, size);
-    cost.training_bytes += 4 * kBytes * product(spec.shape);
-    if (o.precision == Precision::bf16) cost.training_bytes += packed_bytes(spec);
-  }
-  if (!any) return;
-  cost.forward_flops += 2 * size.pairs * pair_channels(options).of_tables;
-  cost.training_bytes += saved_bytes(o, layer, batch, bare_bytes);
 }
 
 void add_linear(std::vector<ParameterSpec>& specs, const std::string& name, int64_t in, int64_t out,
@@ -303,12 +282,16 @@ LayerPairs layer_pairs(const ModelOptions& o, int64_t layer) {
   return {size.queries, size.pairs};
 }
 
-TableCost table_cost(const ModelOptions& o, int64_t batch) {
+TableSizes table_sizes(const ModelOptions& o) {
   o.check();
-  TableCost cost;
+  TableSizes sizes;
   for (int64_t layer = 0; o.family != Family::cloud && layer < o.architecture.depth; ++layer)
-    add_tables(o, layer, batch, cost);
-  return cost;
+    for (const auto& spec : attention_parameters(o.attention(layer)))
+      if (is_table_of_matrices(spec)) {
+        sizes.slots = spec.shape[0];
+        sizes.parameters += spec.count();
+      }
+  return sizes;
 }
 
 std::vector<ParameterSpec> model_parameters(const ModelOptions& o) {

@@ -44,16 +44,14 @@ TRANSLUTION_API double sharing_bytes(const ModelCost& cost, const SharedTraining
 /// samples, if that is more.
 TRANSLUTION_API double offload_bytes(const ModelOptions& options, int64_t batch, int64_t part);
 
-/// What tables with a matrix per slot take of a ModelCost: the part that ranks divide if each owns
-/// some of the slots. Nothing between points.
-struct TableCost {
-  int64_t slots = 0;         ///< of a table; 0: no tables
-  int64_t parameters = 0;    ///< of all tables
-  double forward_flops = 0;  ///< per sample: products with tables, sums over pairs of their results
-  double training_bytes = 0;  ///< weights, packed copies, gradients, moments, kept encodings
+/// The tables with a matrix per slot, which ranks divide if each owns some of the slots. Nothing
+/// between points.
+struct TableSizes {
+  int64_t slots = 0;       ///< of a table; 0: no tables
+  int64_t parameters = 0;  ///< of all tables
 };
 
-TRANSLUTION_API TableCost table_cost(const ModelOptions& options, int64_t batch = 1);
+TRANSLUTION_API TableSizes table_sizes(const ModelOptions& options);
 
 /// The query rows of a layer and the pairs of its attention map. The last layer of a ViT with a
 /// class token has one query row.

@@ -38,6 +38,15 @@ void Network::to(torch::Device device) { module().to(device); }
 
 torch::Device Network::device() { return backbone()->norm->weight.device(); }
 
+std::map<std::string, TableRows> Network::table_rows() {
+  std::map<std::string, TableRows> rows;
+  for (const auto& item : module().named_modules())
+    if (const auto* layer = item.value()->as<AttentionImpl>())
+      for (auto& [name, of_table] : layer->table_rows())
+        rows.emplace(item.key() + "." + name, std::move(of_table));
+  return rows;
+}
+
 torch::nn::Module& Network::module() {
   if (vit_) return *vit_;
   if (cloud_) return *cloud_;

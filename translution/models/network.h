@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "translution/core/export.h"
 #include "translution/models/cloud.h"
 #include "translution/models/gpt.h"
@@ -30,6 +33,9 @@ class TRANSLUTION_API Network {
   /// Moves the parameters.
   void to(torch::Device device);
   torch::Device device();
+
+  /// The parameters that options().share splits, by name; empty if this process has all slots.
+  std::map<std::string, TableRows> table_rows();
 
   torch::nn::Module& module();
   Backbone& backbone();

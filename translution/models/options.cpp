@@ -167,7 +167,8 @@ AttentionOptions ModelOptions::attention(int64_t layer) const {
       .dropout(dropout)
       .init(init)
       .workspace(workspace.value_or(runtime().workspace()))
-      .precision(precision);
+      .precision(precision)
+      .share(share);
 }
 
 PointOptions ModelOptions::lattice() const {
@@ -191,6 +192,8 @@ namespace {
 
 void check_cloud(const ModelOptions& o) {
   const auto& p = o.position;
+  require(o.share.part.count == 1, "model: expected images or text to split tables between ",
+          "processes, got points; use data-parallel training");
   require(o.axes >= 1 && o.axes <= 3, "model: expected axes of 1, 2 or 3, got ", o.axes);
   require(p.radius >= 1 && p.radius <= kMaxLatticeRadius, "model: expected a radius of 1 to ",
           kMaxLatticeRadius, " lattice points to each side, got ", p.radius);

@@ -111,6 +111,9 @@ struct TRANSLUTION_API ModelOptions {
   /// Bytes that each layer may save for backward; unset: runtime().workspace(). Not stored with a
   /// model.
   std::optional<int64_t> workspace;
+  /// The rows of tables that this process has, in offset-parallel training of images and text. Not
+  /// stored with a model.
+  SlotShare share;
 
   /// The options of a family before any are set.
   static ModelOptions of_family(Family family);

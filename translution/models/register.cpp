@@ -174,10 +174,7 @@ std::tuple<at::Tensor, int64_t> regrid_places_op(const at::Tensor& rows, at::Int
 
 // --- layers
 
-int64_t count_slots_op(const std::string& pairs) {
-  const auto table = find_offsets(pairs);
-  return table ? table->num_slots() : 0;
-}
+int64_t count_slots_op(const std::string& pairs) { return count_rows(pairs); }
 
 AttentionOptions layer_options(const std::string& json, const OptionalTensor& relation,
                                int64_t slots, at::IntArrayRef mirror) {

@@ -47,18 +47,15 @@ Tables tables_of(const AttentionOptions& options) {
 }
 
 // Numbers of the features whose gradients are partial. Scores with one table read plain features on
-// the other side. `one_input`: sides with a table read the input of the layer, which is summed
-// once.
+// the other side. `one_input`: sides with a table read the input of the layer; keys and values that
+// read what queries read add their gradients to those of the queries.
 double feature_numbers(const Tables& t, double queries, double tokens, bool one_input) {
   const bool scores = t.score_width > 0;
   const double of_queries = scores ? queries * (t.query > 0 ? t.query : t.score_width) : 0;
   const double of_keys = scores ? tokens * (t.key > 0 ? t.key : t.score_width) : 0;
   const double of_values = tokens * t.value;
-  double sum = of_queries + of_keys + of_values;
-  if (!one_input) return sum;
-  if (t.key > 0 && t.value > 0) sum -= of_values;
-  if (t.query > 0 && queries == tokens && t.key + t.value > 0) sum -= of_queries;
-  return sum;
+  const bool joins = one_input && t.query > 0 && queries == tokens;
+  return of_queries + (joins && t.key > 0 ? 0 : of_keys) + (joins ? 0 : of_values);
 }
 
 }  // namespace
@@ -90,30 +87,24 @@ SplitCost split_cost(const ModelOptions& o, const StepSize& step, const Cluster&
   require(split.ranks() == cluster.ranks(), "split: expected ", cluster.ranks(), " ranks, got ",
           split.data, " x ", split.offset);
   const int64_t samples = parts_of(step.batch, split.data), k = cluster.ranks_per_machine;
-  const auto cost = model_cost(o, parts_of(samples, step.parts));
-  const auto tables = table_cost(o, parts_of(samples, step.parts));
-  // Of the tables: what a rank does not own.
-  const double others =
-      tables.slots > 0 ? 1 - ratio(parts_of(tables.slots, split.offset), tables.slots) : 0;
-  const double gradients = kBytes * (static_cast<double>(cost.parameters) -
-                                     others * static_cast<double>(tables.parameters));
+  auto owned = o;
+  if (split.offset > 1) owned.share = {{0, split.offset}, "group"};  // no rank has more slots
+  const auto cost = model_cost(owned, parts_of(samples, step.parts));
+  const double gradients = kBytes * static_cast<double>(cost.parameters);
   double activations = 0;
   for (int64_t layer = 0; layer < o.architecture.depth; ++layer)
     activations += kBytes * static_cast<double>(samples) * layer_sums(o, layer).all();
-  const double flops = 3 * (cost.forward_flops - others * tables.forward_flops);
   const int64_t local = std::min(split.offset, k);
 
   SplitCost result;
   result.split = split;
   result.data_bytes = sum_bytes(split.data, gradients);
   result.offset_bytes = sum_bytes(split.offset, activations);
-  result.product_seconds =
-      flops * static_cast<double>(samples) * static_cast<double>(k) / cluster.flops;
+  result.product_seconds = cost.training_flops * static_cast<double>(samples * k) / cluster.flops;
   result.travel_seconds = (leaving(split.data, k / local, k) * gradients +
                            leaving(split.offset, local, k) * activations) /
                           cluster.bandwidth;
-  result.memory_bytes = cost.training_bytes - others * tables.training_bytes +
-                        sharing_bytes(cost, {1, split.ranks(), k});
+  result.memory_bytes = cost.training_bytes + sharing_bytes(cost, {1, split.ranks(), k});
   result.fits = static_cast<double>(k) * result.memory_bytes <= cluster.memory;
   return result;
 }
@@ -122,7 +113,7 @@ std::vector<SplitCost> split_costs(const ModelOptions& o, const StepSize& step,
                                    const Cluster& cluster) {
   require(is_power_of_two(cluster.ranks_per_machine),
           "ranks-per-machine: expected a power of two, got ", cluster.ranks_per_machine);
-  const int64_t ranks = cluster.ranks(), slots = std::max<int64_t>(1, table_cost(o).slots);
+  const int64_t ranks = cluster.ranks(), slots = std::max<int64_t>(1, table_sizes(o).slots);
   std::vector<SplitCost> costs;
   for (int64_t offset = 1; offset <= slots && ranks % offset == 0; offset *= 2)
     if (ranks / offset <= step.batch)

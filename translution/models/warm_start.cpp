@@ -284,12 +284,14 @@ WarmStart plan_warm_start(const ModelOptions& saved, const ModelOptions& model,
 
 WarmStart start_from(Network& network, const ModelOptions& saved, const NamedTensors& tensors,
                      const std::string& source, bool take_head) {
-  const auto& model = network.options();
+  auto model = network.options();
+  model.share = {};
   require(model.init != Init::none,
           "start_from: expected an initialised network, got one with init none");
   auto plan = plan_warm_start(saved, model, source, take_head);
   require_shapes(saved, tensors, source);
   auto parameters = network.module().named_parameters();
+  const auto tables = network.table_rows();
   const torch::NoGradGuard no_grad;
   for (const auto& [name, count, start] : plan.tensors) {
     if (start == Start::unused || start == Start::anew) continue;
@@ -302,6 +304,8 @@ WarmStart start_from(Network& network, const ModelOptions& saved, const NamedTen
     if (start == Start::moved) tensor = move_rows(name, tensor, saved, model);
     if (parameter.dim() == 3)
       tensor = with_bias_row(tensor, find(tensors, name + kBias), parameter.size(1));
+    if (const auto table = tables.find(name); table != tables.end() && tensor.dim() == 3)
+      tensor = tensor.index_select(0, torch::tensor(table->second.rows));
     parameter.copy_(tensor);  // repeated: the matrix is broadcast
   }
   return plan;

@@ -51,6 +51,22 @@ void initialise(const ParameterSpec& spec, Init init, const at::Generator& gener
   if (spec.name == "position_weight") parameter[0].fill_(-1);  // nearer is stronger
 }
 
+// Draws the whole table, one matrix at a time, and keeps the rows of the part.
+void initialise_rows(const ParameterSpec& spec, const TableRows& table, Init init,
+                     const at::Generator& generator, at::Tensor& parameter) {
+  if (init == Init::none) return;
+  std::vector<int64_t> place(table.all, -1);
+  for (size_t row = 0; row < table.rows.size(); ++row)
+    place[table.rows[row]] = static_cast<int64_t>(row);
+  auto one = spec;
+  one.shape[0] = 1;
+  auto matrix = torch::empty(one.shape, parameter.options());
+  for (const int64_t row : place) {
+    initialise(one, init, generator, matrix);
+    if (row >= 0) parameter[row].copy_(matrix[0]);
+  }
+}
+
 // The features of an offset [M, F] that positional attention reads: its squared length, its
 // coordinates and, with a class token, a one-hot encoding of the class token's three slots.
 at::Tensor make_position_features(const OffsetTable& table) {
@@ -74,10 +90,18 @@ at::Tensor make_position_features(const OffsetTable& table) {
   return features;
 }
 
-std::string layer_pairs(const AttentionOptions& o) {
+// The text of the pairs of all slots.
+std::string whole_pairs(const AttentionOptions& o) {
   if (!o.position().uses_offsets()) return o.causal() ? "causal" : "";
   if (o.relation()) return pairs_text(*o.relation(), o.causal());
   return pairs_text(o.position().offsets(o.grid(), o.cls(), o.causal()));
+}
+
+// Whether the layer has a part of a table only.
+bool is_split(const AttentionOptions& o) {
+  if (o.share().part.count == 1) return false;
+  const auto specs = attention_parameters(o);
+  return std::any_of(specs.begin(), specs.end(), [](const auto& spec) { return spec.is_split(); });
 }
 
 int64_t count_places(const std::vector<int64_t>& grid) {
@@ -134,7 +158,8 @@ at::Tensor angles_of(const AttentionLayout& layout, const std::vector<int64_t>& 
 
 // Every score is 1, so the map is 1 inside the window and 0 outside and at padding.
 MethodResult convolve(const at::Tensor& x, const at::Tensor& kernel, const AttentionCall& call) {
-  MethodResult result{convolution(x, kernel, call.pairs, call.precision, call.mask), {}};
+  MethodResult result{convolution(x, kernel, call.pairs, call.precision, call.mask, call.group),
+                      {}};
   if (!call.map) return result;
   auto name = call.pairs;
   name.tokens = x.sym_size(1).guard_int(__FILE__, __LINE__);
@@ -164,7 +189,11 @@ MethodResult attend_with_position(const at::Tensor& x, const RoleWeights& shared
 
 AttentionLayout attention_layout(const AttentionOptions& o) {
   AttentionLayout layout;
-  layout.pairs = layer_pairs(o);
+  layout.pairs = whole_pairs(o);
+  if (is_split(o)) {
+    layout.pairs += part_text(o.share().part);
+    layout.group = o.share().group;
+  }
   if (!takes_any_length(o))
     layout.tokens =
         o.relation() ? o.relation()->num_tokens() : count_tokens({o.grid(), o.cls(), o.causal()});
@@ -183,6 +212,7 @@ MethodResult apply_method(const at::Tensor& x, int64_t dim, const Position& posi
                           double dropout, const at::Generator& generator) {
   check_input(x, dim, layout, call.pairs.grid);
   call.pairs.text = layout.pairs;
+  call.group = layout.group;
   if (layout.angles.defined()) call.angles = angles_of(layout, call.pairs.grid, x.sym_size(1));
   if (!x.device().is_cpu()) call.workspace = 0;  // only the CPU kernels save encodings
   const RoleWeights shared{weight("query"), weight("key"), weight("value")};
@@ -212,13 +242,29 @@ std::vector<int64_t> query_rows(const at::Tensor& rows) {
   return {on_cpu.data_ptr<int64_t>(), on_cpu.data_ptr<int64_t>() + on_cpu.numel()};
 }
 
+std::map<std::string, TableRows> table_rows(const AttentionOptions& options) {
+  std::map<std::string, TableRows> tables;
+  if (!is_split(options)) return tables;
+  const auto offsets = options.relation() ? options.relation() : find_offsets(whole_pairs(options));
+  const TableRows rows{offsets->num_slots(), slots_of(*offsets, options.share().part)};
+  TableRows mirrored = rows;
+  for (int64_t& row : mirrored.rows) row = offsets->mirror()[row];
+  for (const auto& spec : attention_parameters(options))
+    if (spec.is_split()) tables[spec.name] = spec.name.rfind("key", 0) == 0 ? mirrored : rows;
+  return tables;
+}
+
 std::vector<std::pair<std::string, at::Tensor>> start_attention(const AttentionOptions& options,
                                                                 const at::TensorOptions& tensors,
                                                                 const at::Generator& generator) {
+  const auto split = table_rows(options);
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   for (const auto& spec : attention_parameters(options)) {
     auto parameter = large_empty(spec.shape, tensors);
-    initialise(spec, options.init(), generator, parameter);
+    if (const auto table = split.find(spec.name); table != split.end())
+      initialise_rows(spec, table->second, options.init(), generator, parameter);
+    else
+      initialise(spec, options.init(), generator, parameter);
     parameters.emplace_back(spec.name, parameter);
   }
   return parameters;
@@ -283,7 +329,7 @@ std::optional<Lookahead> AttentionImpl::lookahead() const {
   const Position& position = options.position();
   const bool fits = position.method == Method::translution && position.roles == Roles{} &&
                     options.causal() && options.grid().size() == 1 && !options.cls() &&
-                    !options.relation();
+                    !options.relation() && options.share().part.count == 1;
   if (!fits || !runtime().fused()) return {};
   const auto& query = parameters_["query"];
   const auto type = query.scalar_type();

@@ -5,6 +5,7 @@
 #include <torch/nn/pimpl.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,10 +21,15 @@ namespace translution {
 
 /// The initialised parameters of a layer by name, in the order of attention_parameters(). On the
 /// CPU they are allocated from the pool of large tensors (ops/large.h). Random numbers, here and
-/// below, come from `generator`, or from LibTorch's default generator if it is undefined.
+/// below, come from `generator`, or from LibTorch's default generator if it is undefined. A part of
+/// a table has the same numbers as in the whole table, and leaves the generator in the same state.
 TRANSLUTION_API std::vector<std::pair<std::string, at::Tensor>> start_attention(
     const AttentionOptions& options, const at::TensorOptions& tensors = torch::kFloat,
     const at::Generator& generator = {});
+
+/// The rows of the tables that options.share() splits, by name of the parameter; empty if the layer
+/// has all slots.
+TRANSLUTION_API std::map<std::string, TableRows> table_rows(const AttentionOptions& options);
 
 /// Initialised embedding vectors, one per position or token: N(0, 0.02), or N(0, 1) with
 /// Init::authors.
@@ -39,6 +45,7 @@ struct AttentionLayout {
   std::vector<int64_t> grid;     ///< the largest grid; empty without a grid or with a relation
   at::Tensor angles;             ///< rotary, [N, D/2]
   at::Tensor position_features;  ///< gated position, [M, F]
+  std::string group = {};        ///< that sums what the parts of the slots give; empty: all slots
 };
 TRANSLUTION_API AttentionLayout attention_layout(const AttentionOptions& options);
 
@@ -96,6 +103,7 @@ class TRANSLUTION_API AttentionImpl : public torch::nn::Cloneable<AttentionImpl>
 
   /// Null if the method uses no offsets.
   const std::shared_ptr<const OffsetTable>& offsets() const { return offsets_; }
+  std::map<std::string, TableRows> table_rows() const { return translution::table_rows(options); }
 
   AttentionOptions options;
   torch::nn::Linear out{nullptr};

@@ -80,6 +80,12 @@ void add_alpha(std::vector<ParameterSpec>& specs, const AttentionOptions& o, int
   }
 }
 
+// Leaves the rows of the part in the tables that are split.
+void keep_part(std::vector<ParameterSpec>& specs, SlotPart part) {
+  for (ParameterSpec& spec : specs)
+    if (spec.is_split()) spec.shape[0] = count_slots(spec.shape[0], part);
+}
+
 }  // namespace
 
 AttentionOptions grid_options(AttentionOptions options, const PointOptions& points) {
@@ -121,6 +127,7 @@ std::vector<ParameterSpec> attention_parameters(const AttentionOptions& o) {
   std::vector<ParameterSpec> specs;
   if (p.method == Method::convolution) {
     add_role(specs, o, "kernel", true, slots);
+    keep_part(specs, o.share().part);
     return specs;
   }
   const bool full = p.method == Method::translution;
@@ -140,6 +147,7 @@ std::vector<ParameterSpec> attention_parameters(const AttentionOptions& o) {
     specs.push_back({"position_weight", {position_feature_count(o), o.heads()}});
     specs.push_back({"gate", {o.heads()}});
   }
+  keep_part(specs, o.share().part);
   return specs;
 }
 

@@ -13,6 +13,7 @@
 #include "translution/core/offsets.h"
 #include "translution/core/position.h"
 #include "translution/core/precision.h"
+#include "translution/core/slot_part.h"
 #include "translution/ops/runtime.h"
 
 namespace translution {
@@ -51,6 +52,8 @@ struct AttentionOptions {
   TORCH_ARG(Precision, precision) = Precision::float32;  ///< of matrix products
   /// A custom relation between tokens, used instead of the grid's offsets.
   TORCH_ARG(std::shared_ptr<const OffsetTable>, relation);
+  /// Which rows of its tables of matrices the layer has. Vectors and numbers per slot are whole.
+  TORCH_ARG(SlotShare, share);
 
  public:
   /// Channels per head; unless set, dim / heads. Throws if that is no whole number.
@@ -72,11 +75,13 @@ struct TRANSLUTION_API ParameterSpec {
   std::string name;
   std::vector<int64_t> shape;
   int64_t fan_in = 0;     ///< 0 for vectors and scalars; a bias row is not counted
-  bool per_slot = false;  ///< the first dimension is the number of slots
+  bool per_slot = false;  ///< the first dimension is the number of slots, or of those of a part
 
   int64_t count() const;  ///< number of elements; throws if the product overflows
   /// True for an operand of matrix products; other parameters are added or looked up.
   bool is_multiplied() const { return shape.size() >= 2 && fan_in > 0; }
+  /// True for a table with a matrix per slot, which the processes of a SlotShare split.
+  bool is_split() const { return per_slot && is_multiplied(); }
 };
 
 /// The parameters that AttentionImpl registers; allocates nothing. Throws on invalid options.

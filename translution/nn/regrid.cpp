@@ -149,6 +149,19 @@ std::vector<std::pair<std::string, const AttentionImpl*>> attention_layers(
   return layers;
 }
 
+// The rows that layers with a part of the slots have, by parameter.
+std::map<std::string, TableRows> find_parts(torch::nn::Module& model) {
+  std::map<std::string, TableRows> parts;
+  for (const auto& [prefix, layer] : attention_layers(model))
+    for (auto& [name, table] : layer->table_rows()) parts.emplace(prefix + name, std::move(table));
+  return parts;
+}
+
+at::Tensor own_rows(const at::Tensor& whole, const TableRows& table) {
+  if (whole.dim() == 0 || whole.size(0) != table.all) return whole;
+  return whole.index_select(0, at::tensor(table.rows, at::kLong).to(whole.device()));
+}
+
 using Move = std::function<at::Tensor(const at::Tensor&, RegridNote*)>;
 
 // For every parameter with rows per offset or position, the function that moves it from
@@ -223,6 +236,7 @@ std::vector<RegridNote> load_tensors(torch::nn::Module& model, const NamedTensor
   std::map<std::string, Move> moves;
   if (!layers.empty() && layers.front().second->options.grid() != saved_grid)
     moves = find_moves(model, saved_grid, fill);
+  const auto parts = find_parts(model);
   std::vector<RegridNote> notes;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   for (const auto& parameter : parameters) {
@@ -232,6 +246,8 @@ std::vector<RegridNote> load_tensors(torch::nn::Module& model, const NamedTensor
       tensor = move->second(tensor, &note);
       notes.push_back(note);
     }
+    if (const auto part = parts.find(parameter.key()); part != parts.end())
+      tensor = own_rows(tensor, part->second);
     require(tensor.sizes() == parameter.value().sizes(), "load: ", parameter.key(), " is ",
             tensor.sizes(), ", the model has ", parameter.value().sizes());
     copies.emplace_back(parameter.value(), tensor);

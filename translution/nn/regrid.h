@@ -51,7 +51,7 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 /// offset and per position are moved to the model's own grid; every other tensor must have the
 /// model's shape. Throws on missing, unknown or ill-fitting tensors before anything is changed.
 /// Returns one note per moved tensor; none if the grids are equal. A model of points has no grid:
-/// `saved_grid` is empty.
+/// `saved_grid` is empty. A layer with a part of the slots takes its rows of whole tables.
 TRANSLUTION_API std::vector<RegridNote> load_tensors(torch::nn::Module& model,
                                                      const NamedTensors& tensors,
                                                      const std::vector<int64_t>& saved_grid,

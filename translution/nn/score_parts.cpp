@@ -53,6 +53,9 @@ ScoreParts score_parts(const AttentionImpl& layer, const torch::Tensor& x, int64
   TORCH_CHECK(x.dim() == 3 && x.size(0) == 1 && 0 <= query && query < x.size(1),
               "score_parts: expected x [1, N, dim] and a query from 0 to N - 1, got ", x.sizes(),
               " and query ", query);
+  TORCH_CHECK(options.share().part.count == 1,
+              "score_parts: expected a layer with all slots, got one with part ",
+              options.share().part.index, " of ", options.share().part.count);
   torch::NoGradGuard no_grad;
   const auto all = x[0].to(torch::kFloat);   // [N,C]
   const auto one = all.narrow(0, query, 1);  // [1,C]

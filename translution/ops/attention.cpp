@@ -38,7 +38,7 @@ OptionalTensorList to_list(const AttentionTerms& terms) {
   static const Op<AttentionForward> op("translution::attention");
   auto [out, relative_out, map, kept] =
       op(to_list(terms), call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-         optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision), "",
+         optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision), call.group,
          call.batch_last, call.workspace);
   return {std::move(out), std::move(relative_out), std::move(map), std::move(kept)};
 }
@@ -48,8 +48,8 @@ std::vector<at::Tensor> call_backward(const OutputGradients& d, const AttentionT
   static const Op<AttentionBackward> op("translution::attention_backward");
   return op(optional(d.out), optional(d.relative_out), d.attention, d.kept, needs, to_list(terms),
             call.pairs.text, call.pairs.grid, call.pairs.rows, call.heads, call.scale,
-            optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision), "",
-            call.batch_last);
+            optional(call.keep), optional(call.mask), name_of(kPrecisions, call.precision),
+            call.group, call.batch_last);
 }
 
 // --- implementations
@@ -59,6 +59,8 @@ AttentionResult forward_portable(const AttentionTerms& terms, const AttentionCal
 }
 
 AttentionResult forward_plain(const AttentionTerms& terms, const AttentionCall& call) {
+  TORCH_CHECK(call.group.empty(), "attention: forward mode and second derivatives need all slots ",
+              "in one process, got a part of them");
   return attention_plain(terms, call, check_attention(terms, call));
 }
 

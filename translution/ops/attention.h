@@ -52,6 +52,9 @@ struct TRANSLUTION_API AttentionCall {
   /// The type in which operands are multiplied. bfloat16 tensors are multiplied in bfloat16 with
   /// either precision.
   Precision precision = Precision::float32;
+  /// The group (ops/group.h) that has the other parts of the slots, if `pairs` have a part.
+  /// Relative terms are of the pairs of this part; what they give is summed over the group.
+  std::string group = {};
 };
 
 struct AttentionResult {

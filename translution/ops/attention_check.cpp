@@ -9,6 +9,7 @@
 #include "translution/kernels/slot_plan.h"
 #include "translution/ops/attention_impl.h"
 #include "translution/ops/check.h"
+#include "translution/ops/part_sums.h"
 #include "translution/ops/rounding.h"
 
 namespace translution {
@@ -57,7 +58,7 @@ void check_scores(Checker& check, const AttentionTerms& t, int64_t heads) {
               ": expected q and k, or relative queries and keys, got neither");
 }
 
-// Tables must have a row for every slot of the pairs.
+// Tables must have a row for every slot of the pairs, or of their part. Only matrices are split.
 void check_slots(Checker& check, const AttentionTerms& t, const AttentionCall& call) {
   if (t.bias.defined()) {
     check.tensor("bias", t.bias, 2, "[slots, heads]");
@@ -73,6 +74,7 @@ void check_slots(Checker& check, const AttentionTerms& t, const AttentionCall& c
     check.size("position", t.position, 1, call.heads, "one number per head");
   }
   const auto offsets = find_offsets(call.pairs.text);
+  const int64_t slots = count_rows(call.pairs.text);
   const bool relative = t.rel_q.defined() || t.rel_k.defined() || t.rel_v.defined();
   TORCH_CHECK(!relative || offsets, kOp,
               ": relative terms need pairs with slots, such as '7x7 cls' or '160 causal', got ",
@@ -84,9 +86,11 @@ void check_slots(Checker& check, const AttentionTerms& t, const AttentionCall& c
     if (!table.defined()) continue;
     TORCH_CHECK(offsets, kOp, ": ", name, " needs pairs with slots, such as '7x7 cls', got ",
                 in_quotes(call.pairs.text));
-    TORCH_CHECK(table.sym_size(0) == offsets->num_slots(), kOp, ": ", name, " has ",
-                table.sym_size(0), " rows, the pairs ", in_quotes(call.pairs.text), " have ",
-                offsets->num_slots(), " slots; build both for the same offsets");
+    TORCH_CHECK(table.sym_size(0) == slots, kOp, ": ", name, " has ", table.sym_size(0),
+                " rows, the pairs ", in_quotes(call.pairs.text), " have ", slots,
+                " slots; build both for the same offsets");
+    TORCH_CHECK(table.dim() == 3 || call.group.empty(), kOp, ": expected matrices per slot with a ",
+                "part of the slots, got ", name, " with vectors or numbers; pass all slots");
   }
 }
 
@@ -124,7 +128,8 @@ c10::SymInt rows_to_save(const AttentionCall& call, const c10::SymInt& tokens) {
   if (!tokens.is_symbolic()) return kernels::encoded_rows(*pairs_of(call, tokens.expect_int()));
   const auto& options = find_offsets(call.pairs.text)->options();
   const bool plain = options.grid.size() == 1 && !options.cls && call.pairs.rows.empty() &&
-                     options.encoding == Encoding::relative && options.sharing == Sharing::none;
+                     call.group.empty() && options.encoding == Encoding::relative &&
+                     options.sharing == Sharing::none;
   if (!plain) return kernels::encoded_rows(*pairs_of(call, tokens.guard_int(__FILE__, __LINE__)));
   return options.causal ? tokens * (tokens + 1) : tokens * tokens * 2;
 }
@@ -161,6 +166,7 @@ AttentionSizes check_attention(const AttentionTerms& t, const AttentionCall& cal
   const auto relative = check_side(check, "rel_v", t.rel_v, "table_v", t.table_v, call.heads);
   TORCH_CHECK(t.v.defined() || relative > 0, kOp, ": expected v, or relative values, got neither");
   const auto size = sizes_of(t, call);
+  check_group(kOp, call.pairs.text, call.group);
   check_sizes(check, t, call, size);
   check_slots(check, t, call);
   return size;

@@ -85,10 +85,15 @@ TermGradients backward_lanes(const FusedCall& call, const OutputGradients& d) {
   TermGradients grads;
   const auto weights = with_keep(call, d.attention);
   auto d_lanes = relative.values_backward(weights, d.relative_out, grads);
+  // Content terms are of all pairs and the same in every process. Without them, a process needs
+  // the pairs of its slots only, and the row sums of all.
+  const bool all_pairs = terms.q.defined() || terms.v.defined();
+  if (all_pairs && terms.rel_v.defined()) call.sums.add_pairs(d_lanes);
   if (terms.v.defined())
     content.add_maps(content.values_backward(weights, d.out, grads[kV]), 1, 1, d_lanes);
   if (keep.defined()) d_lanes.mul_(call.as_lanes(keep));
-  softmax.on_lanes_backward(call.as_lanes(d.attention).contiguous(), d_lanes);
+  softmax.on_lanes_backward(call.as_lanes(d.attention).contiguous(), d_lanes,
+                            /*own_pairs=*/call.sums.needed() && !all_pairs);
   if (terms.q.defined())
     content.scores_backward(content.to_maps(call.as_map(d_lanes)), grads[kQ], grads[kK]);
   relative.scores_backward(d_lanes, d.kept, grads);

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <vector>
 
-#include "translution/core/message.h"
 #include "translution/ops/attention_impl.h"
 #include "translution/ops/compat.h"
 
@@ -50,8 +49,6 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
                              int64_t heads, double scale, const OptionalTensor& keep,
                              const OptionalTensor& mask, const std::string& precision,
                              const std::string& group, bool batch_last, int64_t workspace = 0) {
-  TORCH_CHECK(group.empty(), "attention: expected no process group, got ",
-              detail::in_quotes(group));
   AttentionCall call;
   call.pairs = {pairs, grid.vec(), rows.vec()};
   call.heads = heads;
@@ -61,6 +58,7 @@ inline AttentionCall to_call(const std::string& pairs, at::IntArrayRef grid, at:
   call.batch_last = batch_last;
   call.workspace = workspace;
   call.precision = parse_name("precision", kPrecisions, precision);
+  call.group = group;
   return call;
 }
 

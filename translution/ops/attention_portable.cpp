@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "translution/ops/pair_groups.h"
+#include "translution/ops/part_sums.h"
 #include "translution/ops/relative_side.h"
 #include "translution/ops/rounding.h"
 
@@ -28,6 +29,7 @@ struct Context {
   int64_t batch, queries, tokens;
   at::TensorOptions options;
   std::shared_ptr<const PairGroups> groups;
+  PartSums sums;
   RelativeSide q, k, v;
 
   Context(const AttentionTerms& terms, const AttentionCall& call, const AttentionSizes& size)
@@ -41,6 +43,7 @@ struct Context {
                                          : terms.table_q)
                     .options()),
         groups(group_pairs(*pairs_of(call, tokens), options.device())),
+        sums(call.group, pairs_of(call, tokens)),
         q(terms.rel_q, terms.table_q, batch, call.precision),
         k(terms.rel_k, terms.table_k, batch, call.precision),
         v(terms.rel_v, terms.table_v, batch, call.precision) {}
@@ -84,13 +87,24 @@ struct Context {
   at::Tensor gate() const { return at::sigmoid(terms.gate).view({1, -1, 1, 1}); }
 };
 
-at::Tensor relative_scores(const Context& context) {  // [P,B,H]
+// Numbers [count,B,H] of each group as [B,H,Nq,N]; zeros where there is no pair.
+at::Tensor to_map(const Context& context, const std::vector<at::Tensor>& by_group) {
+  if (by_group.empty())
+    return at::zeros({context.queries, context.tokens, context.batch, context.call.heads},
+                     context.options)
+        .permute({2, 3, 0, 1});
+  return context.groups->scatter(at::cat(by_group));
+}
+
+at::Tensor relative_scores(const Context& context) {  // [B,H,Nq,N]
   std::vector<at::Tensor> scores;
   for (const PairGroup& group : context.groups->groups)
     scores.push_back(pair_dot(group, context.q.encode(group.slot, group.queries),
                               context.k.encode(context.key_row(group), group.keys),
                               context.call.heads));
-  return at::cat(scores);
+  const auto map = to_map(context, scores);
+  context.sums.add_pairs(map.permute({2, 3, 0, 1}));
+  return map;
 }
 
 at::Tensor all_scores(const Context& context) {  // [B,H,Nq,N]
@@ -101,9 +115,7 @@ at::Tensor all_scores(const Context& context) {  // [B,H,Nq,N]
                 .mul_(call.scale)
           : at::zeros({context.batch, call.heads, context.queries, context.tokens},
                       context.options);
-  if (context.groups->groups.empty()) return scores;
-  if (context.relative_scores())
-    scores = scores + context.groups->scatter(relative_scores(context)) * call.scale;
+  if (context.relative_scores()) scores = scores + relative_scores(context) * call.scale;
   if (terms.bias.defined())
     scores = scores +
              context.groups->scatter(terms.bias.index_select(0, context.groups->slot).unsqueeze(1));
@@ -126,14 +138,15 @@ at::Tensor relative_values(const Context& context, const at::Tensor& weights) { 
     return pair_mix(group, pair_weights.narrow(0, group.begin, group.count),
                     context.v.encode(group.slot, group.keys));
   };
-  return context.groups->sum(context.batch, context.v.width(), context.options, rows_of)
-      .transpose(0, 1);
+  const auto tokens_first =
+      context.groups->sum(context.batch, context.v.width(), context.options, rows_of);
+  context.sums.add({tokens_first});
+  return tokens_first.transpose(0, 1);
 }
 
 // Adds the gradients of the value side; returns the gradient of the weights [B,H,Nq,N].
 at::Tensor relative_values_backward(Context& context, const at::Tensor& d_out,
                                     const at::Tensor& weights) {
-  if (context.groups->groups.empty()) return at::zeros_like(weights);
   const auto pair_weights = context.groups->gather(weights);
   const auto d_tokens = d_out.transpose(0, 1);  // [Nq,B,S]
   std::vector<at::Tensor> d_weights;
@@ -144,7 +157,9 @@ at::Tensor relative_values_backward(Context& context, const at::Tensor& d_out,
     d_weights.push_back(d_pair);
     context.v.add_gradient(group.slot, group.keys, dv);
   }
-  return context.groups->scatter(at::cat(d_weights));
+  const auto map = to_map(context, d_weights);
+  context.sums.add_pairs(map.permute({2, 3, 0, 1}));
+  return map;
 }
 
 void relative_scores_backward(Context& context, const at::Tensor& d_scores) {
@@ -243,6 +258,7 @@ TermGradients backward(const OutputGradients& d, const AttentionTerms& terms,
     grads[kRelQ] = grads[kRelQ] + grads[term];
     grads[term] = at::Tensor();
   }
+  context.sums.add_defined({&grads[kRelQ], &grads[kRelK], &grads[kRelV]});
   return grads;
 }
 

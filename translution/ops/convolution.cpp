@@ -9,6 +9,7 @@
 #include "translution/ops/padding.h"
 #include "translution/ops/pair_groups.h"
 #include "translution/ops/parallel.h"
+#include "translution/ops/part_sums.h"
 #include "translution/ops/register.h"
 #include "translution/ops/relative_side.h"
 #include "translution/ops/rounding.h"
@@ -23,11 +24,11 @@ using Tensors = std::vector<at::Tensor>;
 using ConvolutionForward = at::Tensor(const at::Tensor& x, const at::Tensor& weight,
                                       const std::string& pairs, at::IntArrayRef grid,
                                       at::IntArrayRef rows, const std::string& precision,
-                                      const OptionalTensor& mask);
+                                      const OptionalTensor& mask, const std::string& group);
 using ConvolutionBackward = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight,
     const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t needs,
-    const std::string& precision);
+    const std::string& precision, const std::string& group);
 
 constexpr const char* kConvolution = "convolution";
 // Bits of `needs`: the gradients that backward computes.
@@ -36,7 +37,8 @@ constexpr int64_t kNeedsX = 1, kNeedsWeight = 2;
 // Checks the call; returns the number of query rows.
 c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
                               const std::string& pairs, at::IntArrayRef rows,
-                              const std::string& precision, const OptionalTensor& mask) {
+                              const std::string& precision, const OptionalTensor& mask,
+                              const std::string& group) {
   Checker check(kConvolution, parse_name("precision", kPrecisions, precision));
   check.tensor("x", x, 3, "[B, N, C]");
   TORCH_CHECK(x.sym_size(1) > 0, kConvolution, ": expected one or more tokens, got x ",
@@ -46,7 +48,8 @@ c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
   const auto offsets = find_offsets(pairs);
   TORCH_CHECK(offsets, kConvolution, ": expected pairs with slots, such as '7x7 window=1', got ",
               in_quotes(pairs));
-  check.size("weight", weight, 0, offsets->num_slots(), "the slots of the pairs");
+  check_group(kConvolution, pairs, group);
+  check.size("weight", weight, 0, count_rows(pairs), "the slots of the pairs");
   if (mask.has_value()) check.padding(*mask, x.sym_size(0), x.sym_size(1));
   return rows.empty() ? x.sym_size(1) : c10::SymInt(static_cast<int64_t>(rows.size()));
 }
@@ -56,17 +59,22 @@ c10::SymInt check_convolution(const at::Tensor& x, const at::Tensor& weight,
 struct Problem {
   Precision precision;
   at::TensorOptions options;
+  std::shared_ptr<const Pairs> pairs;
   std::shared_ptr<const PairGroups> groups;
+  PartSums sums;
   at::Tensor weights;  // [P,1,1]
   RelativeSide side;
 
-  Problem(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
-          at::IntArrayRef grid, at::IntArrayRef rows, const std::string& requested)
+  Problem(const at::Tensor& x, const at::Tensor& weight, const std::string& text,
+          at::IntArrayRef grid, at::IntArrayRef rows, const std::string& requested,
+          const std::string& group)
       : precision(multiplies_bf16(parse_name("precision", kPrecisions, requested), x)
                       ? Precision::bf16
                       : Precision::float32),
         options(precision == Precision::bf16 ? x.options().dtype(at::kFloat) : x.options()),
-        groups(group_pairs(*find_pairs({pairs, grid.vec(), rows.vec(), x.size(1)}), x.device())),
+        pairs(find_pairs({text, grid.vec(), rows.vec(), x.size(1)})),
+        groups(group_pairs(*pairs, x.device())),
+        sums(group, pairs),
         side(x.to(c10::typeMetaToScalarType(options.dtype())), weight, x.size(0), precision) {
     weights = groups->closed.defined()
                   ? groups->closed.flatten().index_select(0, groups->index).logical_not()
@@ -90,24 +98,33 @@ struct ReproducibleProducts {
 
 at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
                     at::IntArrayRef grid, at::IntArrayRef rows, const std::string& precision,
-                    const OptionalTensor& mask) {
-  check_convolution(x, weight, pairs, rows, precision, mask);
+                    const OptionalTensor& mask, const std::string& group) {
+  check_convolution(x, weight, pairs, rows, precision, mask, group);
   const Problem problem(clear_padding(x, value_or_undefined(mask)), weight, pairs, grid, rows,
-                        precision);
-  const auto rows_of = [&](const PairGroup& group) {
-    const auto v = problem.side.encode(group.slot, group.keys);
-    const ReproducibleProducts reproducible(group);
-    return pair_mix(group, problem.weights_of(group, x.size(0)), v);
+                        precision, group);
+  const auto rows_of = [&](const PairGroup& pair_group) {
+    const auto v = problem.side.encode(pair_group.slot, pair_group.keys);
+    const ReproducibleProducts reproducible(pair_group);
+    return pair_mix(pair_group, problem.weights_of(pair_group, x.size(0)), v);
   };
   const auto out =
       problem.groups->sum(x.size(0), weight.size(2), problem.options, rows_of);  // [Nq,B,C']
+  problem.sums.add({out});
   return out.transpose(0, 1).contiguous().to(x.scalar_type());
+}
+
+at::Tensor convolve_plain(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
+                          at::IntArrayRef grid, at::IntArrayRef rows, const std::string& precision,
+                          const OptionalTensor& mask, const std::string& group) {
+  TORCH_CHECK(group.empty(), "convolution: forward mode and second derivatives need all slots in ",
+              "one process, got a part of them");
+  return convolve(x, weight, pairs, grid, rows, precision, mask, group);
 }
 
 at::Tensor convolve_meta(const at::Tensor& x, const at::Tensor& weight, const std::string& pairs,
                          at::IntArrayRef, at::IntArrayRef rows, const std::string& precision,
-                         const OptionalTensor& mask) {
-  const auto queries = check_convolution(x, weight, pairs, rows, precision, mask);
+                         const OptionalTensor& mask, const std::string& group) {
+  const auto queries = check_convolution(x, weight, pairs, rows, precision, mask, group);
   return at::empty_symint({x.sym_size(0), queries, weight.sym_size(2)}, x.options());
 }
 
@@ -118,31 +135,34 @@ std::tuple<at::Tensor, at::Tensor> convolve_backward(const at::Tensor& d_out, co
                                                      const at::Tensor& weight,
                                                      const std::string& pairs, at::IntArrayRef grid,
                                                      at::IntArrayRef rows, int64_t needs,
-                                                     const std::string& precision) {
-  Problem problem(x, weight, pairs, grid, rows, precision);
+                                                     const std::string& precision,
+                                                     const std::string& group) {
+  Problem problem(x, weight, pairs, grid, rows, precision, group);
   problem.side.begin_backward(needs & kNeedsX, needs & kNeedsWeight);
   const auto d_tokens = d_out.to(problem.options).transpose(0, 1);  // [Nq,B,C']
-  for (const PairGroup& group : problem.groups->groups) {
-    const auto v = problem.side.encode(group.slot, group.keys);
+  for (const PairGroup& pair_group : problem.groups->groups) {
+    const auto v = problem.side.encode(pair_group.slot, pair_group.keys);
     at::Tensor dv;
     {
-      const ReproducibleProducts reproducible(group);
-      dv = pair_mix_backward(group, d_tokens.index_select(0, group.queries),
-                             problem.weights_of(group, x.size(0)), v)
+      const ReproducibleProducts reproducible(pair_group);
+      dv = pair_mix_backward(pair_group, d_tokens.index_select(0, pair_group.queries),
+                             problem.weights_of(pair_group, x.size(0)), v)
                .second;
     }
-    problem.side.add_gradient(group.slot, group.keys, dv);
+    problem.side.add_gradient(pair_group.slot, pair_group.keys, dv);
   }
-  return {needs & kNeedsX ? problem.side.dx().contiguous().to(x.scalar_type()) : nothing(x),
+  auto dx = problem.side.dx();
+  problem.sums.add_defined({&dx});
+  return {needs & kNeedsX ? dx.contiguous().to(x.scalar_type()) : nothing(x),
           needs & kNeedsWeight ? problem.side.dtable() : nothing(x)};
 }
 
 std::tuple<at::Tensor, at::Tensor> convolve_backward_plain(
     const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight,
     const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows, int64_t needs,
-    const std::string& precision) {
+    const std::string& precision, const std::string& group) {
   const auto forward = [&](const Tensors& given) {
-    return Tensors{convolve(given[0], given[1], pairs, grid, rows, precision, {})};
+    return Tensors{convolve_plain(given[0], given[1], pairs, grid, rows, precision, {}, group)};
   };
   const bool needs_x = needs & kNeedsX, needs_weight = needs & kNeedsWeight;
   const auto grads = plain_gradients(forward, {x, weight}, {d_out}, {needs_x, needs_weight});
@@ -153,54 +173,57 @@ std::tuple<at::Tensor, at::Tensor> convolve_backward_meta(const at::Tensor&, con
                                                           const at::Tensor& weight,
                                                           const std::string&, at::IntArrayRef,
                                                           at::IntArrayRef, int64_t needs,
-                                                          const std::string&) {
+                                                          const std::string&, const std::string&) {
   return {needs & kNeedsX ? empty_of(x) : nothing(x),
           needs & kNeedsWeight ? empty_of(weight) : nothing(x)};
 }
 
 at::Tensor convolve_autograd(const at::Tensor& x, const at::Tensor& weight,
                              const std::string& pairs, at::IntArrayRef grid, at::IntArrayRef rows,
-                             const std::string& precision, const OptionalTensor& mask) {
-  if (mask.has_value()) check_convolution(x, weight, pairs, rows, precision, mask);
+                             const std::string& precision, const OptionalTensor& mask,
+                             const std::string& group) {
+  if (mask.has_value()) check_convolution(x, weight, pairs, rows, precision, mask, group);
   // Autograd records that padding is cleared, so the backward op needs no mask.
   const auto features = clear_padding(x, value_or_undefined(mask));
   const PairsName name{pairs, grid.vec(), rows.vec()};
   const Differentiable call(kConvolution, {features, weight});
   const auto out = call.below([&] {
-    return convolution(features, weight, name, parse_name("precision", kPrecisions, precision));
+    return convolution(features, weight, name, parse_name("precision", kPrecisions, precision), {},
+                       group);
   });
-  call.finish({out}, {features, weight}, [name, precision](const BackwardCall& b) -> Tensors {
-    static const Op<ConvolutionBackward> op("translution::convolution_backward");
-    const int64_t needs = (b.needs[0] ? kNeedsX : 0) | (b.needs[1] ? kNeedsWeight : 0);
-    const auto [dx, dweight] =
-        op(b.d[0], b.saved[0], b.saved[1], name.text, name.grid, name.rows, needs, precision);
-    return {b.needs[0] ? dx : at::Tensor(), b.needs[1] ? dweight : at::Tensor()};
-  });
+  call.finish({out}, {features, weight},
+              [name, precision, group](const BackwardCall& b) -> Tensors {
+                static const Op<ConvolutionBackward> op("translution::convolution_backward");
+                const int64_t needs = (b.needs[0] ? kNeedsX : 0) | (b.needs[1] ? kNeedsWeight : 0);
+                const auto [dx, dweight] = op(b.d[0], b.saved[0], b.saved[1], name.text, name.grid,
+                                              name.rows, needs, precision, group);
+                return {b.needs[0] ? dx : at::Tensor(), b.needs[1] ? dweight : at::Tensor()};
+              });
   return out;
 }
 
 }  // namespace
 
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const PairsName& pairs,
-                       Precision precision, const at::Tensor& mask) {
+                       Precision precision, const at::Tensor& mask, const std::string& group) {
   static const Op<ConvolutionForward> op("translution::convolution");
   // The dispatcher does not accept undefined tensors.
   TORCH_CHECK(x.defined(), kConvolution, ": x [B, N, C] is missing");
   TORCH_CHECK(weight.defined(), kConvolution, ": weight [slots, C, width] is missing");
   return op(x, weight, pairs.text, pairs.grid, pairs.rows, name_of(kPrecisions, precision),
-            optional(mask));
+            optional(mask), group);
 }
 
 TORCH_LIBRARY_FRAGMENT(translution, m) {
   register_op<ConvolutionForward>(
       m,
       "convolution(Tensor x, Tensor weight, str pairs, int[] grid=[], int[] rows=[], "
-      "str precision='float32', Tensor? mask=None) -> Tensor",
-      {convolve, nullptr, convolve_meta, convolve_autograd, convolve});
+      "str precision='float32', Tensor? mask=None, str group='') -> Tensor",
+      {convolve, nullptr, convolve_meta, convolve_autograd, convolve_plain});
   register_op<ConvolutionBackward>(
       m,
       "convolution_backward(Tensor d_out, Tensor x, Tensor weight, str pairs, int[] grid, "
-      "int[] rows, int needs=3, str precision='float32') -> (Tensor, Tensor)",
+      "int[] rows, int needs=3, str precision='float32', str group='') -> (Tensor, Tensor)",
       {convolve_backward, nullptr, convolve_backward_meta, nullptr, convolve_backward_plain});
 }
 

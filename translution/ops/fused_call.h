@@ -5,6 +5,7 @@
 #include "translution/kernels/bf16.h"
 #include "translution/kernels/content.h"
 #include "translution/ops/attention_impl.h"
+#include "translution/ops/part_sums.h"
 
 namespace translution {
 
@@ -23,6 +24,7 @@ struct FusedCall {
   const int64_t out_width;  ///< width of the values v; 0 without v
   const at::TensorOptions options;
   const std::shared_ptr<const Pairs> pairs;
+  const PartSums sums;
   const int64_t needs;  ///< bits of the gradients that backward computes; 0 in forward
   const bool pairwise;  ///< is_pairwise(): scores are lanes
   const bool batch_last;

@@ -234,6 +234,7 @@ at::Tensor FusedRelative<Passes>::scores(const at::Tensor& kept) const {
                   side(rel_k_, table_k_, piece.part), kept_of(kept, piece.part),
                   lanes_of(lanes, piece.part));
   });
+  call_.sums.add_pairs(lanes);
   return lanes;
 }
 
@@ -246,7 +247,9 @@ at::Tensor FusedRelative<Passes>::values(const at::Tensor& weights) const {
     passes.values(piece.shard, side(rel_v_, table_v_, piece.part), lanes_of(lanes, piece.part),
                   sum_of(out, piece, piece.first));
   });
-  return merge(out);
+  const auto sum = merge(out);
+  call_.sums.add({sum});
+  return sum;
 }
 
 // The gradients of one side while the shards run. finish() moves them to the result.
@@ -323,6 +326,7 @@ void FusedRelative<Passes>::scores_backward(const at::Tensor& d_scores, const at
     dk.finish(grads);
   }
   if (joined_.defined()) grads[kRelQ] = merge(joined_);
+  call_.sums.add_defined({&grads[kRelQ], &grads[kRelK], &grads[kRelV]});
 }
 
 template class FusedRelative<kernels::RelativePasses<float>>;

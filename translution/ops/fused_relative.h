@@ -42,14 +42,14 @@ class FusedRelative {
 
   explicit FusedRelative(const FusedCall& call);
 
-  /// Returns the unscaled scores, zeros without relative queries. Stores the encodings in `kept`
-  /// unless it is empty.
+  /// Returns the unscaled scores of all slots, zeros without relative queries. Stores the encodings
+  /// in `kept` unless it is empty.
   at::Tensor scores(const at::Tensor& kept) const;
   at::Tensor values(const at::Tensor& weights) const;  ///< [B,Nq,S]; empty without rel_v
 
-  /// Returns the gradient of the weights, zeros without rel_v. Sets the gradients of the value side
-  /// in `grads`. Call it before scores_backward, which completes the gradient of features that
-  /// several sides share.
+  /// Returns the gradient of the weights, zeros without rel_v, and for pairs of slots that another
+  /// process has. Sets the gradients of the value side in `grads`. Call it before scores_backward,
+  /// which completes the gradient of features.
   at::Tensor values_backward(const at::Tensor& weights, const at::Tensor& d_out,
                              TermGradients& grads);
   void scores_backward(const at::Tensor& d_scores, const at::Tensor& kept, TermGradients& grads);

@@ -79,15 +79,27 @@ void FusedSoftmax<T>::on_lanes(at::Tensor& scores) const {
 }
 
 template <typename T>
-void FusedSoftmax<T>::on_lanes_backward(const at::Tensor& p, at::Tensor& dp) const {
+void FusedSoftmax<T>::on_lanes_backward(const at::Tensor& p, at::Tensor& dp, bool own_pairs) const {
   const auto& ops = kernels::row_ops<T>();
   const int64_t N = call_.tokens, lanes = call_.lane_count();
-  parallel_ranges(call_.queries, 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> scratch(lanes);
-    for (int64_t i = begin; i < end; ++i)
-      ops.softmax_lanes_backward(data<T>(p) + i * N * lanes, data<T>(dp) + i * N * lanes, N, lanes,
-                                 static_cast<T>(call_.call.scale), scratch.data());
-  });
+  const auto dots = at::empty({call_.queries, lanes}, call_.options);
+  const auto sum_row = [&](int64_t i) {
+    ops.lane_dots(data<T>(p) + i * N * lanes, data<T>(dp) + i * N * lanes, N, lanes,
+                  data<T>(dots) + i * lanes);
+  };
+  const auto finish_row = [&](int64_t i) {
+    ops.softmax_lanes_backward(data<T>(p) + i * N * lanes, data<T>(dp) + i * N * lanes, N, lanes,
+                               static_cast<T>(call_.call.scale), data<T>(dots) + i * lanes);
+  };
+  const auto for_queries = [&](const auto& work) {
+    parallel_ranges(call_.queries, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) work(i);
+    });
+  };
+  if (!own_pairs) return for_queries([&](int64_t i) { sum_row(i), finish_row(i); });
+  for_queries(sum_row);
+  call_.sums.add({dots});
+  for_queries(finish_row);
 }
 
 // Expands a table [M,H] to the pairs, [H,Nq,N]. Zeros without a table; -infinity for closed pairs.

@@ -13,8 +13,9 @@ class FusedSoftmax {
 
   /// Softmax of scaled scores, in place.
   void on_lanes(at::Tensor& scores) const;
-  /// Replaces dp by the gradient of the unscaled scores.
-  void on_lanes_backward(const at::Tensor& p, at::Tensor& dp) const;
+  /// Replaces dp by the gradient of the unscaled scores. With `own_pairs`, dp is zero for pairs of
+  /// slots that another process has, and the result is of use for the pairs of this one.
+  void on_lanes_backward(const at::Tensor& p, at::Tensor& dp, bool own_pairs) const;
   /// Softmax of scale * scores + bias, in place.
   void on_maps(at::Tensor& scores) const;
   /// The weights of the values before dropout: the map p [B,H,Nq,N], mixed with the positional

@@ -385,9 +385,11 @@ at::Tensor pair_softmax_gradient(const at::Tensor& d, const at::Tensor& weights,
   AT_DISPATCH_FLOATING_TYPES(weights.scalar_type(), "pair_softmax", [&] {
     const int64_t H = weights.size(1);
     each_query<scalar_t>(query, H, [&](int64_t first, int64_t count, scalar_t* scratch) {
-      kernels::row_ops<scalar_t>().softmax_lanes_backward(weights.data_ptr<scalar_t>() + first,
-                                                          out.data_ptr<scalar_t>() + first, count,
-                                                          H, static_cast<scalar_t>(scale), scratch);
+      const auto& ops = kernels::row_ops<scalar_t>();
+      const scalar_t* const p = weights.data_ptr<scalar_t>() + first;
+      scalar_t* const dp = out.data_ptr<scalar_t>() + first;
+      ops.lane_dots(p, dp, count, H, scratch);
+      ops.softmax_lanes_backward(p, dp, count, H, static_cast<scalar_t>(scale), scratch);
     });
   });
   return out;

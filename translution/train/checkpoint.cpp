@@ -66,7 +66,7 @@ Checkpoint load_from(const FoundCheckpoint& found, const TensorConversion& conve
   return {found.path,
           manifest.step,
           manifest.best,
-          {load_checked(file, manifest.model, convert), {}, manifest.state, {}}};
+          {load_checked(file, manifest.model, convert), {}, manifest.state}};
 }
 
 Checkpoint load_all_from(const fs::path& path) {
@@ -78,10 +78,10 @@ Checkpoint load_all_from(const fs::path& path) {
 }
 
 Checkpoint verify_all(const fs::path& path) {
-  const auto manifest = read_manifest(path);
-  verify(path / "model.safetensors", manifest.model);
-  verify(path / "optimizer.safetensors", manifest.optimizer);
-  return {path, manifest.step, manifest.best, {{}, {}, manifest.state, {}}};
+  const FoundCheckpoint found{path, read_manifest(path)};
+  verify(path / "model.safetensors", found.manifest.model);
+  verify(path / "optimizer.safetensors", found.manifest.optimizer);
+  return without_tensors(found);
 }
 
 // The first checkpoint, from the highest step down, that `load` does not throw at.
@@ -110,6 +110,11 @@ Checkpoint load_checkpoint(const std::string& path) {
   auto checkpoint = load_all_from(find_directory(path));
   require_finite(checkpoint);
   return checkpoint;
+}
+
+Checkpoint without_tensors(const FoundCheckpoint& found) {
+  const auto& manifest = found.manifest;
+  return {found.path, manifest.step, manifest.best, {{}, {}, manifest.state}};
 }
 
 FoundCheckpoint find_checkpoint(const std::string& path) {

@@ -20,6 +20,8 @@ struct CheckpointContent {
   nlohmann::json state;  ///< of the trainer: counters, options, class names
   /// Called with bytes of these tensors once they are in a file; may be empty.
   std::function<void(std::string_view bytes)> written = {};
+  /// Writes a file of tensors; empty: this process has all of them.
+  std::function<FileRecord(const std::string& path, const NamedTensors&)> write = {};
 };
 
 /// A checkpoint is a directory with model.safetensors, optimizer.safetensors and manifest.json. The
@@ -46,6 +48,9 @@ struct FoundCheckpoint {
   std::string path;
   Manifest manifest;
 };
+
+/// A checkpoint without its tensors, from its manifest.
+Checkpoint without_tensors(const FoundCheckpoint& found);
 
 /// Reads the manifest only. `path` as for load_checkpoint.
 FoundCheckpoint find_checkpoint(const std::string& path);

@@ -115,10 +115,13 @@ void CheckpointStore::write(int64_t step, const CheckpointContent& content, bool
   const Temporary staged(path_of(disk::temporary_name()));
   disk::make_directory(staged.path);
   Manifest manifest{step, is_best, {}, {}, content.state};
-  manifest.model =
-      write_tensors(staged.path + "/model.safetensors", content.model, content.written);
-  manifest.optimizer =
-      write_tensors(staged.path + "/optimizer.safetensors", content.optimizer, content.written);
+  const auto write = [&](const char* name, const NamedTensors& tensors) {
+    const auto path = staged.path + name;
+    return content.write ? content.write(path, tensors)
+                         : write_tensors(path, tensors, content.written);
+  };
+  manifest.model = write("/model.safetensors", content.model);
+  manifest.optimizer = write("/optimizer.safetensors", content.optimizer);
   write_file_atomically(staged.path + "/manifest.json", format_manifest(manifest));
   move_into_place(staged.path, step);
 }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "translution/ops/adamw_step.h"
+
 namespace translution {
 
 size_t layer_of_parameter(const std::string& name, int64_t depth) {
@@ -26,6 +28,22 @@ std::vector<torch::Tensor> gradients_of(const std::vector<torch::Tensor>& parame
   for (const size_t p : indices)
     if (parameters[p].grad().defined()) gradients.push_back(parameters[p].grad());
   return gradients;
+}
+
+std::vector<double> gradient_norms(const std::vector<torch::Tensor>& parameters,
+                                   const std::vector<std::vector<size_t>>& groups,
+                                   const SplitGradients& split) {
+  std::vector<double> whole, parts;  // norms of a group's parameters; squares of those split
+  for (const auto& group : groups) {
+    std::vector<size_t> of_all, of_rank;
+    for (const size_t p : group) (split.sum && split.is_split[p] ? of_rank : of_all).push_back(p);
+    whole.push_back(gradient_norm(gradients_of(parameters, of_all)));
+    parts.push_back(std::pow(gradient_norm(gradients_of(parameters, of_rank)), 2));
+  }
+  if (!split.sum) return whole;
+  split.sum(parts);
+  for (size_t g = 0; g < groups.size(); ++g) whole[g] = std::sqrt(whole[g] * whole[g] + parts[g]);
+  return whole;
 }
 
 double layer_scale(const StepOptions& options, double norm) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,19 @@ std::vector<std::vector<size_t>> parameter_layers(Network& network);
 std::vector<torch::Tensor> gradients_of(const std::vector<torch::Tensor>& parameters,
                                         const std::vector<size_t>& indices);
 
-/// The factor of a layer's gradients for ClipBy::layer and ClipBy::last; `norm` is that of the
-/// layer's gradients.
+/// Gradients of which each rank of a group has a part.
+struct SplitGradients {
+  std::vector<bool> is_split;  ///< of each parameter; the others are the same on all ranks
+  /// Replaces the numbers of this rank by their sums over the ranks of the group.
+  std::function<void(std::vector<double>&)> sum;
+};
+
+/// The norms of the gradients of groups of parameters, such as parameter_layers.
+std::vector<double> gradient_norms(const std::vector<torch::Tensor>& parameters,
+                                   const std::vector<std::vector<size_t>>& groups,
+                                   const SplitGradients& split);
+
+/// The factor of the gradients of a layer, or of all for ClipBy::global; `norm` is theirs.
 double layer_scale(const StepOptions& options, double norm);
 
 /// The norm of all gradients from the norms of the layers.

@@ -13,6 +13,16 @@ using namespace fields;
 using O = TrainOptions;
 using F = Setting<TrainOptions>;
 
+Kind<Parallel> parallel() {
+  return {FieldType::word,
+          "data=D,offset=P",
+          parse_parallel,
+          [](const Parallel& value) { return value.text(); },
+          {},
+          0,
+          "data=WORLD_SIZE,offset=1"};
+}
+
 SettingGroup<TrainOptions> length_group() {
   return {"Length",
           {F("epochs", &O::epochs, whole(1), "passes over the training data"),
@@ -26,7 +36,12 @@ SettingGroup<TrainOptions> length_group() {
              "shards of a batch, a power of two; the same bits for 1, 2, 4, … processes up to it; "
              "0: one shard per process")
                .left_out_by_default()
-               .before_it("0")}};
+               .before_it("0"),
+           F("parallel", &O::parallel, parallel(),
+             "how processes share the training: groups that share a batch, and processes in each, "
+             "which own parts of the tables")
+               .left_out_by_default()
+               .free_on_resume()}};
 }
 
 SettingGroup<TrainOptions> optimizer_group() {
@@ -92,6 +107,8 @@ void TrainOptions::check() const {
           "after the first layers are updated; use --clip-by layer, --clip-by last or --clip 0");
   require(offload.empty() || device == "cpu", "offload: expected the device cpu, got ", device);
   require(offload.empty() || shards <= 1, "offload: expected no shards, got ", shards);
+  require(offload.empty() || parallel.offset == 1, "offload: expected offset=1 in parallel, got ",
+          parallel.text());
   require(workers <= 256, "workers: expected 0 to 256, got ", workers);
 }
 

@@ -5,6 +5,7 @@
 #include "translution/core/export.h"
 #include "translution/core/precision.h"
 #include "translution/core/settings.h"
+#include "translution/train/parallel.h"
 
 namespace translution {
 
@@ -41,6 +42,7 @@ struct TRANSLUTION_API TrainOptions {
   /// Shards of a batch, whose gradients are added as a binary tree; a power of two. 0: one for each
   /// process.
   int64_t shards = 0;
+  Parallel parallel;  ///< how processes share the training
 
   double lr = 1e-3, min_lr = 0;
   Schedule schedule = Schedule::cosine;

@@ -25,9 +25,12 @@ std::string samples_checksum(const Dataset& dataset) {
   return checksum.hex();
 }
 
+// Of parameters that all ranks have as a whole.
 std::string weights_checksum(Network& network) {
+  const auto split = network.table_rows();
   Checksum checksum;
-  for (const auto& parameter : network.module().parameters()) add_bytes(checksum, parameter);
+  for (const auto& item : network.module().named_parameters())
+    if (split.count(item.key()) == 0) add_bytes(checksum, item.value());
   return checksum.hex();
 }
 

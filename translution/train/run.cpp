@@ -67,16 +67,29 @@ void compare_ranks(const RunOptions& options, const DataSource& data, Network& n
   options.world->require_same(facts);
 }
 
+// What the ranks must agree on before they exchange anything else: who owns what, and whether they
+// load a checkpoint together.
+void agree_on_parallel(const RunOptions& options) {
+  const auto world = world_of(options);
+  const auto& parallel = options.train.parallel;
+  if (world->size() > 1)
+    world->require_same({{"parallel", parallel.of(world->size()).text()},
+                         {"resume", name_of(kSwitch, options.resume)}});
+}
+
 // Refuses a step that needs more memory than this machine has for its processes.
 void check_memory(const RunOptions& options, int64_t samples) {
   const auto world = world_of(options);
   const auto& train = options.train;
+  const int64_t groups = train.parallel.of(world->size()).data;
   const int64_t batch = std::min(train.batch, samples), parts = train.accumulate;
-  const int64_t shards = train.shards > 0 ? train.shards : world->size();
+  const int64_t shards = train.shards > 0 ? train.shards : groups;
   const int64_t shard = (batch + shards - 1) / shards;
+  auto model = options.model;
+  model.share = train.parallel.share(world->rank());
   require_memory_to_train(
-      options.model, (shard + parts - 1) / parts, "lower --batch, or raise --accumulate",
-      {std::max<int64_t>(shards / world->size(), 1), world->size(), world->local_size()});
+      model, (shard + parts - 1) / parts, "lower --batch, or raise --accumulate",
+      {std::max<int64_t>(shards / groups, 1), world->size(), world->local_size()});
 }
 
 void write_config(const RunOptions& options, const std::string& from) {
@@ -200,6 +213,7 @@ RunState run_state(const std::string& directory) {
 }
 
 DataSource open_run(RunOptions& options) {
+  const auto parallel = options.train.parallel.of(world_of(options)->size());
   auto& model = options.model;
   model.precision = options.train.precision;
   options.data.seed = options.train.seed;
@@ -212,6 +226,7 @@ DataSource open_run(RunOptions& options) {
   plan_start(options, data);  // throws if the weights do not fit
   const int64_t batch = std::min(options.train.batch, data.train->size());
   const int64_t parts = options.train.accumulate;
+  parallel.check(model);
   if (!options.train.offload.empty())
     check_offload(options, batch, (batch + parts - 1) / parts);
   else if (find_device(options.train.device).is_cpu())
@@ -239,12 +254,15 @@ std::optional<RunStart> plan_start(const RunOptions& options, const DataSource& 
 TrainResult train(const RunOptions& options, const DataSource& data,
                   const std::atomic<bool>& stop) {
   check_run_directory(options.directory, options.resume);
+  agree_on_parallel(options);
   const auto offload = open_offload(options);
   const auto random = seeded_generator(Random({options.train.seed}).bits());
-  Network network = offload ? offload->build(random) : Network(options.model, random);
+  const auto world = world_of(options);
+  auto model = options.model;
+  model.share = options.train.parallel.share(world->rank());
+  Network network = offload ? offload->build(random) : Network(model, random);
   const auto origin = start_network(network, options, data);
   CurrentRate rate(options.model.precision);
-  const auto world = world_of(options);
   Trainer trainer(network, data,
                   {options.train, options.directory, run_texts(options), run_texts_before(),
                    [&] { return rate.gflops(); }, options.events, origin, world, offload});

@@ -3,12 +3,23 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "translution/ops/compat.h"
 #include "translution/train/clip.h"
 #include "translution/train/evaluate.h"
 
 namespace translution {
+
+namespace {
+
+std::vector<size_t> indices_of(const std::vector<torch::Tensor>& parameters) {
+  std::vector<size_t> indices(parameters.size());
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+}  // namespace
 
 AdamWOptions adamw_options(const TrainOptions& o) {
   AdamWOptions options;
@@ -56,14 +67,20 @@ double add_gradients(Network& network, const Batch& batch, int64_t of, const Ste
 }
 
 double clip_and_update(Network& network, AdamW& optimizer, const StepOptions& options) {
-  if (options.clip_by == ClipBy::global) return optimizer.step(options.clip);
+  return clip_and_update(network, optimizer, options, {});
+}
+
+double clip_and_update(Network& network, AdamW& optimizer, const StepOptions& options,
+                       const SplitGradients& split) {
   const auto parameters = network.module().parameters();
-  std::vector<double> norms, scales(parameters.size());
-  for (const auto& layer : parameter_layers(network)) {
-    norms.push_back(gradient_norm(gradients_of(parameters, layer)));
-    for (const size_t p : layer) scales[p] = layer_scale(options, norms.back());
-  }
-  const double norm = combined_norm(norms);
+  const auto groups = options.clip_by == ClipBy::global
+                          ? std::vector<std::vector<size_t>>{indices_of(parameters)}
+                          : parameter_layers(network);
+  const auto norms = gradient_norms(parameters, groups, split);
+  std::vector<double> scales(parameters.size());
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (const size_t p : groups[g]) scales[p] = layer_scale(options, norms[g]);
+  const double norm = norms.size() == 1 ? norms[0] : combined_norm(norms);
   if (std::isfinite(norm)) optimizer.update(scales);
   return norm;
 }

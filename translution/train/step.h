@@ -38,10 +38,14 @@ TRANSLUTION_API double add_gradients(Network& network, const Batch& samples, int
                                      const StepOptions& options, const at::Generator& dropout = {},
                                      const std::function<void(int64_t parts)>& done = {});
 
+struct SplitGradients;
+
 /// Clips the gradients and updates the weights, unless the norm is not finite. Returns the norm
-/// before clipping.
+/// before clipping. `split`: gradients of which other ranks have parts (train/clip.h).
 TRANSLUTION_API double clip_and_update(Network& network, AdamW& optimizer,
                                        const StepOptions& options);
+double clip_and_update(Network& network, AdamW& optimizer, const StepOptions& options,
+                       const SplitGradients& split);
 
 /// One update of the weights: forward and backward of each part of the batch, then the optimizer.
 /// Dropout draws from `dropout`, or from the process's generator if it is undefined. Returns early,

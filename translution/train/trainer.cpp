@@ -12,6 +12,7 @@
 #include "translution/data/class_names.h"
 #include "translution/models/cost.h"
 #include "translution/nn/generator.h"
+#include "translution/train/clip.h"
 #include "translution/train/device.h"
 #include "translution/train/offload_step.h"
 #include "translution/train/resident.h"
@@ -28,23 +29,25 @@ constexpr uint64_t kOrder = 1, kDropout = 2;  // random streams
 constexpr int64_t kBatchesAhead = 4;          // that the loader loads
 
 // The shards of a batch that this process trains on.
-BatchShards shards_of(const World& world, const TrainOptions& options, int64_t samples) {
-  const int64_t size = world.size(), all = options.shards > 0 ? options.shards : size;
-  require(all % size == 0, "shards: expected 1, 2, 4, … processes up to ", all,
+BatchShards shards_of(const RankGrid& ranks, const TrainOptions& options, int64_t samples) {
+  const int64_t size = ranks.data_size(), all = options.shards > 0 ? options.shards : size;
+  require(all % size == 0, "shards: expected 1, 2, 4, … ",
+          ranks.is_split() ? "offset groups" : "processes", " up to ", all,
           ", the number of shards, got ", size);
   require(all <= samples, options.shards > 0 ? "shards" : "WORLD_SIZE", ": expected at most ",
           samples, ", the samples of a batch, got ", all);
-  return {all, all / size * world.rank(), all / size};
+  return {all, all / size * ranks.data_index(), all / size};
 }
 
-// Sums during backward; nothing if there is one process, or if a tree of shards comes before.
-std::unique_ptr<GradientExchange> exchange_of(const std::shared_ptr<World>& world,
-                                              const BatchShards& shards,
+// Sums during backward. Nothing if there is nobody to sum with, if a tree of shards comes before,
+// or if backward itself sums over an offset group: one thread exchanges at a time.
+std::unique_ptr<GradientExchange> exchange_of(const RankGrid& ranks, const BatchShards& shards,
                                               const std::vector<torch::Tensor>& parameters) {
-  if (world->size() == 1 || shards.count > 1) return nullptr;
+  auto& group = ranks.data_group();
+  if (group.size() == 1 || shards.count > 1 || ranks.is_split()) return nullptr;
   return std::make_unique<GradientExchange>(
-      parameters, [world](const std::vector<torch::Tensor>& sums) { world->tree_sum(sums); },
-      World::kBucket);
+      parameters, [&group](const std::vector<torch::Tensor>& sums) { group.tree_sum(sums); },
+      RankGroup::kBucket);
 }
 
 // Thrown when a stop is requested. Autograd propagates a std::exception.
@@ -117,8 +120,10 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
       optimizer_(tensors_of(parameters_), adamw_options(options_),
                  setup_.offload ? AdamW::Memory::lean : AdamW::Memory::ready),
       world_(setup_.world),
-      shards_(shards_of(*world_, options_, std::min(options_.batch, data.train->size()))),
-      exchange_(exchange_of(world_, shards_, tensors_of(parameters_))),
+      ranks_(world_, options_.parallel),
+      tables_(network.table_rows()),
+      shards_(shards_of(ranks_, options_, std::min(options_.batch, data.train->size()))),
+      exchange_(exchange_of(ranks_, shards_, tensors_of(parameters_))),
       store_(world_->is_first() ? std::make_unique<CheckpointStore>(
                                       setup_.directory + "/checkpoints", options_.keep)
                                 : nullptr),
@@ -135,8 +140,7 @@ Trainer::Trainer(Network& network, const DataSource& data, Setup setup)
 }
 
 void Trainer::resume() {
-  const auto checkpoints = setup_.directory + "/checkpoints";
-  const auto newest = setup_.offload ? newest_verified(checkpoints) : newest_whole(checkpoints);
+  const auto newest = newest_checkpoint();
   if (setup_.events.message)
     for (const auto& line : newest.skipped) setup_.events.message(line);
   ensure(newest.checkpoint || newest.skipped.empty(), setup_.directory,
@@ -190,8 +194,15 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   saved_ = state_.step;
 }
 
+NewestWhole Trainer::newest_checkpoint() const {
+  const auto checkpoints = setup_.directory + "/checkpoints";
+  if (ranks_.is_split()) return newest_of_first(world_->all(), checkpoints);
+  return setup_.offload ? newest_verified(checkpoints) : newest_whole(checkpoints);
+}
+
 void Trainer::restore_tensors(const Checkpoint& checkpoint) {
   if (setup_.offload) return setup_.offload->load(checkpoint.path);
+  if (ranks_.is_split()) return read_rows(checkpoint.path, content(), tables_);
   for (size_t p = 0; p < parameters_.size(); ++p) {
     auto& [name, tensor] = parameters_[p];
     copy_into(tensor, checkpoint.content.model, name);
@@ -241,6 +252,7 @@ CheckpointContent Trainer::content() const {
                    {"owes_evaluation", state_.evaluation_pending}};
   if (setup_.offload)
     content.written = [this](std::string_view bytes) { setup_.offload->release(bytes); };
+  if (ranks_.is_split()) content.write = write_rows_to(ranks_.offset_group(), tables_);
   if (!origin_.path.empty())
     content.state["from"] = {{"path", origin_.path}, {"checksum", origin_.checksum}};
   return content;
@@ -248,6 +260,7 @@ CheckpointContent Trainer::content() const {
 
 void Trainer::save(bool is_best) {
   saved_ = state_.step;
+  if (ranks_.is_split() && ranks_.data_index() == 0 && !world_->is_first()) write_rows(content());
   if (!world_->is_first()) return;
   log_->sync();  // entries up to this step must be on disk before the checkpoint
   store_->save(state_.step, content(), is_best);
@@ -318,8 +331,9 @@ torch::Tensor Trainer::add_shards(Loader& loader, GradientTree& tree, BatchPlan&
 
 // The sum of the values over all ranks. Throws if a rank was interrupted.
 torch::Tensor Trainer::shared(const torch::Tensor& values, bool interrupted) {
-  const auto flag = torch::full({1}, interrupted ? 1.0 : 0.0, values.options());
-  auto all = torch::cat({values.flatten(), flag});
+  const bool stops = interrupted || (offset_sum_ && offset_sum_->requested());
+  const auto flag = torch::full({1}, stops ? 1.0 : 0.0, values.options());
+  auto all = torch::cat({ranks_.counted_once(values).flatten(), flag});
   world_->sum(all);
   if (all[-1].item<double>() > 0) throw Interrupted();
   return all.narrow(0, 0, values.numel()).view_as(values);
@@ -329,6 +343,14 @@ StepOptions Trainer::options_of_step() const {
   auto options = step_options(options_);
   options.last_norm = state_.last_norm;
   return options;
+}
+
+SplitGradients Trainer::split_gradients() {
+  if (!ranks_.is_split()) return {};
+  SplitGradients split;
+  for (const auto& [name, tensor] : parameters_) split.is_split.push_back(tables_.count(name) == 1);
+  split.sum = [this](std::vector<double>& numbers) { ranks_.sum_in_order(numbers); };
+  return split;
 }
 
 // The gradients of all shards of the batch, added as a tree, then the update of the weights.
@@ -349,8 +371,8 @@ StepOutcome Trainer::step_in_memory(Loader& loader, BatchPlan& plan) {
   for (int64_t shard = 0; shard < shards_.all; ++shard)
     outcome.loss += losses[shard].item<double>();
   if (!std::isfinite(outcome.loss)) return outcome;
-  if (!exchange_) world_->tree_sum(tree.finish());
-  outcome.norm = clip_and_update(network_, optimizer_, options_of_step());
+  if (!exchange_) ranks_.data_group().tree_sum(tree.finish());
+  outcome.norm = clip_and_update(network_, optimizer_, options_of_step(), split_gradients());
   return outcome;
 }
 
@@ -378,7 +400,9 @@ double Trainer::take_step(Loader& loader) {
 void Trainer::log_training(double norm) {
   const auto& model = network_.options();
   const double samples = static_cast<double>(samples_) / seconds_;
-  const double gflops = samples * model_cost(model).training_flops / 1e9;
+  const double steps = static_cast<double>(samples_) / static_cast<double>(batch_samples());
+  const double sent_mib = static_cast<double>(sent_) / (1 << 20);
+  const double gflops = samples * model_cost(whole(model)).training_flops / 1e9;
   Metrics metrics{state_.step, epochs_done(), "train", {}};
   metrics.values = {{"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
                     {"lr", optimizer_.options.lr},
@@ -393,6 +417,7 @@ void Trainer::log_training(double norm) {
                                 gflops / world_->size() / setup_.product_gflops());
   metrics.values.emplace_back("input_share", waited_ / seconds_);
   metrics.values.emplace_back("resident_mib", resident_mib());
+  if (world_->size() > 1) metrics.values.emplace_back("sent_mib_per_step", sent_mib / steps);
   if (setup_.offload)
     for (auto& value : usage_.take(seconds_)) metrics.values.push_back(std::move(value));
   log_metrics(metrics);
@@ -401,7 +426,7 @@ void Trainer::log_training(double norm) {
 
 void Trainer::begin_log_line() {
   state_.loss_sum = 0, state_.loss_count = 0;
-  samples_ = 0, seconds_ = 0, waited_ = 0;
+  samples_ = 0, seconds_ = 0, waited_ = 0, sent_ = 0;
 }
 
 // The figures of this rank's batches of an evaluation set: every size-th one.
@@ -414,9 +439,9 @@ torch::Tensor Trainer::evaluate_on(const EvaluationSet& set) {
       usual();
       setup_.offload->release_all();
     };
-  return evaluate_batches(
-      network_, set.dataset,
-      {options_.batch, options_.workers, target_unit(data_), world_->rank(), world_->size()});
+  return evaluate_batches(network_, set.dataset,
+                          {options_.batch, options_.workers, target_unit(data_),
+                           ranks_.data_index(), ranks_.data_size()});
 }
 
 // The results on all evaluation sets.
@@ -470,7 +495,9 @@ void Trainer::train_on(const std::atomic<bool>& stop) {
   while (state_.step < total_) {
     if (world_->size() == 1) interrupt_if(stop);  // several ranks stop together, in shared()
     const auto start = Clock::now();
+    const int64_t sent = world_->bytes_sent();
     const double norm = take_step(loader);
+    sent_ += world_->bytes_sent() - sent;
     samples_ += batch_samples();
     seconds_ += seconds_since(start);
     usage_.add_step();
@@ -496,8 +523,12 @@ bool Trainer::run_until(const std::atomic<bool>& stop) {
                                         !state_.evaluation_pending);
   network_.module().train();
   auto& between_blocks = network_.backbone()->between_blocks;
-  between_blocks = [&stop] { interrupt_if(stop); };
-  const auto reset = c10::make_scope_exit([&] { between_blocks = nullptr; });
+  if (ranks_.is_split())
+    offset_sum_ =
+        std::make_unique<OffsetSum>(network_.options().share.group, ranks_.offset_group(), stop);
+  const auto& stops = offset_sum_ ? offset_sum_->agreed() : stop;
+  between_blocks = [&stops] { interrupt_if(stops); };
+  const auto reset = c10::make_scope_exit([&] { between_blocks = nullptr, offset_sum_.reset(); });
   try {
     train_on(stop);
     return true;

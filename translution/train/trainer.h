@@ -17,7 +17,10 @@
 #include "translution/train/gradient_tree.h"
 #include "translution/train/metrics_log.h"
 #include "translution/train/offload.h"
+#include "translution/train/offset_sum.h"
+#include "translution/train/rank_grid.h"
 #include "translution/train/run.h"
+#include "translution/train/split_checkpoint.h"
 #include "translution/train/step.h"
 #include "translution/train/usage.h"
 
@@ -59,7 +62,8 @@ class Trainer {
   void resume();
   /// Trains to the end, or until `stop` is set; then saves a checkpoint. Stopping takes at most the
   /// forward or backward pass of one block plus the save. An interrupted step or evaluation is
-  /// repeated on resume. Returns true if training reached the end.
+  /// repeated on resume. Returns true if training reached the end. In offset-parallel training,
+  /// where ranks stop in the sum of a layer, it takes at most the passes of all blocks without one.
   bool run(const std::atomic<bool>& stop);
 
   int64_t step() const { return state_.step; }
@@ -82,6 +86,7 @@ class Trainer {
   StepOutcome step_in_memory(Loader& loader, BatchPlan& plan);
   StepOutcome step_in_files(Loader& loader, BatchPlan& plan);
   StepOptions options_of_step() const;
+  SplitGradients split_gradients();
   at::Generator dropout_of_shard(int64_t shard);
   LoadedBatch next_batch(Loader& loader, BatchPlan& plan);
   torch::Tensor add_shards(Loader& loader, GradientTree& tree, BatchPlan& plan);
@@ -97,6 +102,7 @@ class Trainer {
   void save(bool is_best);
   CheckpointContent content() const;
   void restore(const Checkpoint& checkpoint);
+  NewestWhole newest_checkpoint() const;
   void restore_tensors(const Checkpoint& checkpoint);
   void restore_origin(const Checkpoint& checkpoint);
   void report_changes(const Checkpoint& checkpoint) const;
@@ -112,9 +118,12 @@ class Trainer {
   std::vector<std::pair<std::string, torch::Tensor>> parameters_;
   AdamW optimizer_;
   const std::shared_ptr<World> world_;
-  const BatchShards shards_;                // of each batch, for this process
+  const RankGrid ranks_;
+  const std::map<std::string, TableRows> tables_;     // that ranks split, by name of the parameter
+  std::unique_ptr<OffsetSum> offset_sum_;             // while an offset-parallel training runs
+  const BatchShards shards_;                          // of each batch, for this process
   const std::unique_ptr<GradientExchange> exchange_;  // if each process has one shard of several
-  std::unique_ptr<CheckpointStore> store_;  // of rank 0
+  std::unique_ptr<CheckpointStore> store_;            // of rank 0
   std::unique_ptr<MetricsLog> log_;
   const int64_t per_epoch_, total_;  // steps
   State state_;
@@ -124,6 +133,7 @@ class Trainer {
   // Since the last log line, or since the run was resumed.
   int64_t samples_ = 0;
   double seconds_ = 0, waited_ = 0;  // total; waiting for data
+  int64_t sent_ = 0;                 // bytes to other processes
   Usage usage_;
 };
 
