@@ -45,10 +45,11 @@ class OffsetParallel : public LaunchedRun {
     return trained_together(data * offset, arguments + parallel, name);
   }
   // Not a launcher's child: nobody but the others notices that it is lost.
-  std::unique_ptr<Started> rank(int rank, const std::string& arguments, int port) const {
-    return std::make_unique<Started>(
-        "train " + arguments + " --out " + path("run"),
-        "MASTER_PORT=" + std::to_string(port) + " WORLD_SIZE=2 RANK=" + std::to_string(rank));
+  std::unique_ptr<Started> rank(int rank, const std::string& arguments, int port,
+                                const std::string& before = "") const {
+    return std::make_unique<Started>("train " + arguments + " --out " + path("run"),
+                                     before + " MASTER_PORT=" + std::to_string(port) +
+                                         " WORLD_SIZE=2 RANK=" + std::to_string(rank));
   }
 };
 
@@ -210,6 +211,20 @@ TEST_F(OffsetParallel, ALostRankStopsTheOthersAndTheRunContinues) {
   const auto steps = list_steps(path("run") + "/checkpoints").front();
   trained_together(2, arguments + std::to_string(steps + 2), "run");
   EXPECT_EQ(log_of(path("run")).back().step, steps + 2);
+}
+
+// Each rank writes about 110 rows of a checkpoint, so this is the second one.
+TEST_F(OffsetParallel, AFullDiskOfARankLeavesTheCheckpointBefore) {
+  const auto arguments = kVit + "--method translution --parallel offset=2 --resume auto --steps 6";
+  const auto expected = trained_together(2, arguments, "expected");
+  const int port = next_port();
+  const auto zero = rank(0, arguments, port),
+             one = rank(1, arguments, port, with_fault("enospc:150"));
+  EXPECT_THAT(zero->wait().err, HasSubstr("rank 1 failed: "));
+  EXPECT_THAT(one->wait().err, HasSubstr("No space left on device; free some space"));
+  EXPECT_EQ(list_steps(path("run") + "/checkpoints"), std::vector<int64_t>{2});
+  trained_together(2, arguments, "run");
+  EXPECT_EQ(weights_of(path("run")), weights_of(expected));
 }
 
 TEST_F(OffsetParallel, AWrongSplitIsRefused) {

@@ -45,7 +45,8 @@ struct RunOptions {
   std::string comment = {};  ///< first line of config.toml
   TrainEvents events = {};
   /// The processes that train together; a single one if null. All must have the same options, data
-  /// and weights, and see the same run directory. Rank 0 writes it.
+  /// and weights, and see the same run directory. Rank 0 writes it, except rows of
+  /// split tables in checkpoints.
   std::shared_ptr<World> world = nullptr;
   /// What else must be the same on all ranks, such as versions: name and value.
   SettingTexts facts = {};

@@ -49,7 +49,7 @@ class Trainer {
     std::function<double()> product_gflops = {};
     TrainEvents events = {};
     Origin origin = {};  ///< of the weights, if they are not random
-    /// The processes that train together. Rank 0 writes the files.
+    /// The processes that train together. Rank 0 writes the files, except rows of split tables.
     std::shared_ptr<World> world = std::make_shared<World>();
     /// Optional, for a single process: holds the weights of the network in files, and will hold the
     /// moments.
