@@ -117,6 +117,7 @@ TEST_F(OffsetParallel, OtherTablesAndOptionsAgree) {
   const std::string others[] = {
       vit + "--method translution --encoding absolute --clip-by layer --clip 0.1",
       vit + "--method translution --roles kv --qkv-bias on",
+      vit + "--method alpha_translution --precision bf16",
       vit + "--method alpha_translution --sharing direction --radius 1 --accumulate 2",
       kSteps +
           "--method translution --data text --model gpt-2x24x3x48-16 --dropout 0.1 "

@@ -64,10 +64,25 @@ void Monitor::check(int rank) {
   end_with(reason);
 }
 
+void Monitor::publish(std::string key, std::shared_ptr<const std::atomic<int64_t>> number) {
+  const std::lock_guard lock(mutex_);
+  numbers_.emplace_back(std::move(key), std::move(number));
+}
+
+void Monitor::store_numbers() {
+  decltype(numbers_) numbers;
+  {
+    const std::lock_guard lock(mutex_);
+    numbers = numbers_;
+  }
+  for (const auto& [key, number] : numbers) store_->set(key, std::to_string(*number));
+}
+
 void Monitor::beat() {
   try {
     do {
       store_->add(beat_key(rank_), 1);
+      store_numbers();
       if (store_->has(kFailure)) end_with(store_->get(kFailure));
       if (rank_ > 0) check(0);
       for (int rank = 1; rank_ == 0 && rank < size_; ++rank) check(rank);

@@ -28,6 +28,8 @@ class Monitor {
   /// Stores the reason why this process stops, and waits until the others have it, for a short time
   /// at most. This process goes on.
   void report(const std::string& reason);
+  /// Stores this number under the key with every heartbeat from now on.
+  void publish(std::string key, std::shared_ptr<const std::atomic<int64_t>> number);
   /// Waits until this monitor ends the process; returns if nobody is missed within the timeout.
   void wait_for_verdict();
 
@@ -41,6 +43,7 @@ class Monitor {
   void beat();
   void watch_store();
   void check(int rank);
+  void store_numbers();
   void end_with(const std::string& reason);
   bool sleep(Seconds time);
   Seconds interval() const { return 0.1 * timeout_; }  // of heartbeats
@@ -56,6 +59,7 @@ class Monitor {
   std::mutex mutex_;
   std::condition_variable stopping_;
   bool stop_ = false, reported_ = false;
+  std::vector<std::pair<std::string, std::shared_ptr<const std::atomic<int64_t>>>> numbers_;
   std::thread beater_, watcher_;
 };
 

@@ -50,6 +50,11 @@ class Pieces {
   int64_t count_ = 0;
 };
 
+// The key of the exchanges that a rank has begun.
+std::string exchanges_key(const RankGroup::Links& links, int rank) {
+  return join("exchanges of ", links.name, "/", rank);
+}
+
 }  // namespace
 
 RankGroup::RankGroup() = default;
@@ -61,6 +66,7 @@ RankGroup::RankGroup(const Links& links, const WorldOptions& options)
   TORCH_INTERNAL_ASSERT(own != ranks.end());
   rank_ = static_cast<int>(own - ranks.begin());
   size_ = static_cast<int>(ranks.size());
+  links_->monitor.publish(exchanges_key(*links_, links_->rank), exchanges_);
   exchange([&] {
     group_ =
         open_group(links_->store, links_->name, rank_, size_, options.interface, Seconds(timeout_));
@@ -74,15 +80,16 @@ RankGroup::~RankGroup() = default;
 template <typename Work>
 void RankGroup::exchange(const Work& work) {
   auto& store = links_->store;
-  const auto key = [&](int rank) { return join("exchanges of ", links_->name, "/", rank); };
-  store.set(key(links_->rank), std::to_string(++exchanges_));
+  ++*exchanges_;
   try {
     work();
   } catch (const std::exception& error) {
     links_->monitor.wait_for_verdict();
     std::string behind;
     for (const int other : links_->ranks)
-      if (!store.has(key(other)) || std::stoll(store.get(key(other))) < exchanges_)
+      if (other != links_->rank &&
+          (!store.has(exchanges_key(*links_, other)) ||
+           std::stoll(store.get(exchanges_key(*links_, other))) < *exchanges_))
         behind += join(behind.empty() ? "rank " : ", rank ", other);
     const std::string text = error.what();
     throw std::runtime_error(

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,9 +65,10 @@ class RankGroup {
   const std::optional<Links> links_;
   const double timeout_ = 0;  // seconds
   int rank_ = 0, size_ = 1;
-  std::unique_ptr<Group> group_;  // none in a group of one
-  int64_t exchanges_ = 0;         // begun
-  int64_t sent_ = 0;              // bytes
+  std::unique_ptr<Group> group_;                            // none in a group of one
+  const std::shared_ptr<std::atomic<int64_t>> exchanges_ =  // begun; the monitor publishes it
+      std::make_shared<std::atomic<int64_t>>(0);
+  int64_t sent_ = 0;  // bytes
 };
 
 }  // namespace translution
