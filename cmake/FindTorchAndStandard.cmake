@@ -30,12 +30,16 @@ macro(take_torch_of_python)
     set(TORCH_LIBRARIES ${TORCH_LIBRARY} ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so)
     set(TORCH_CXX_FLAGS -D_GLIBCXX_USE_CXX11_ABI=${cxx11_abi})
     add_compile_options(${TORCH_CXX_FLAGS})
-    set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+    # Not CMAKE_INSTALL_RPATH_USE_LINK_PATH: it leaves out an environment inside of the source tree.
+    set(CMAKE_INSTALL_RPATH ${TORCH_ROOT}/lib)
     # PyTorch's wheels bring an OpenMP runtime. A second one in the process would have threads of its own.
     get_filename_component(site ${TORCH_ROOT} DIRECTORY)
     file(GLOB bundled ${TORCH_ROOT}/lib/libgomp*.so* ${site}/torch.libs/libgomp*.so*)
     if(bundled)
       list(GET bundled 0 bundled)
+      get_filename_component(folder ${bundled} DIRECTORY)
+      list(APPEND CMAKE_INSTALL_RPATH ${folder})
+      list(REMOVE_DUPLICATES CMAKE_INSTALL_RPATH)
       set(OpenMP_gomp_LIBRARY ${bundled} CACHE FILEPATH "The OpenMP runtime of LibTorch" FORCE)
     endif()
   else()  # Debian's python3-torch has links to the system's LibTorch

@@ -5,9 +5,11 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Translution)
 
 # --- libraries and program
-set_target_properties(translution_train PROPERTIES EXPORT_NAME train INSTALL_RPATH "$ORIGIN")
 file(RELATIVE_PATH libraries /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
-set_target_properties(translution_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}")
+set(from_library "$ORIGIN" ${CMAKE_INSTALL_RPATH})
+set(from_program "$ORIGIN/${libraries}" ${CMAKE_INSTALL_RPATH})
+set_target_properties(translution_train PROPERTIES EXPORT_NAME train INSTALL_RPATH "${from_library}")
+set_target_properties(translution_cli PROPERTIES INSTALL_RPATH "${from_program}")
 target_compile_features(translution PUBLIC cxx_std_${CMAKE_CXX_STANDARD})
 target_compile_features(translution_static INTERFACE cxx_std_${CMAKE_CXX_STANDARD})
 install(TARGETS translution translution_train translution_static EXPORT TranslutionTargets

@@ -2,6 +2,5 @@
 # Beside PyTorch in site-packages; one file, because wheels have no links.
 set_property(TARGET translution PROPERTY VERSION)
 set_property(TARGET translution PROPERTY SOVERSION)
-set_target_properties(translution PROPERTIES INSTALL_RPATH "$ORIGIN/../torch/lib"
-                      INSTALL_RPATH_USE_LINK_PATH OFF)
+set_target_properties(translution PROPERTIES INSTALL_RPATH "$ORIGIN/../torch/lib")
 install(TARGETS translution LIBRARY DESTINATION translution)

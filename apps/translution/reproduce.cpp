@@ -245,11 +245,11 @@ class Overall {
                         const std::function<void()>& write) {
     TrainEvents events;
     events.message = [this](const std::string& line) { progress_.message(line); };
-    events.step = [=, &task](int64_t step, const Metrics& latest) {
+    events.step = [this, &task, position](int64_t step, const Metrics& latest) {
       progress_.update(done_ + milliseconds(task, step - task.step),
                        position + "  " + metrics_text(latest));
     };
-    events.metrics = [=, &task](const Metrics& metrics) {
+    events.metrics = [this, &task, write](const Metrics& metrics) {
       if (metrics.split == "train") return;
       progress_.message(fmt::format("{}: step {} of {}, {}: {}", task.training->name,
                                     grouped(metrics.step), grouped(task.training->steps),

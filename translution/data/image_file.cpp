@@ -182,7 +182,7 @@ std::string_view JpegReader::exif() const {
 }
 
 void JpegReader::read(int divisor, const Box& box, ImagePart& part) {
-  attempt([=] { begin_decoding(divisor); });
+  attempt([this, divisor] { begin_decoding(divisor); });
   const int height = info_.output_height, width = info_.output_width;
   part.whole = {height, width};
   Span rows = touched_pixels(box.top, box.rows, info_.image_height, height);
