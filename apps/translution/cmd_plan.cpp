@@ -207,7 +207,7 @@ std::string plan_table(const PlanCall& call) {
 std::string plan_text(const PlanCall& call) {
   const auto& [machines, ranks, bandwidth, flops, memory] = call.cluster;
   return fmt::format(
-      "{} with {}: {} parameters, {} of them in tables with a matrix per slot\n"
+      "{} with {}: {} parameters, {} of them in tables that ranks can split\n"
       "{} samples per step; a machine: {} {}, {:.4g} GB/s, {}, {:.4g} GFLOP/s in {}\n\n{}",
       call.model.name(), name_of(kMethods, call.model.position.method),
       grouped(model_cost(call.model).parameters), grouped(table_sizes(call.model).parameters),
