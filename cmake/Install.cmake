@@ -30,6 +30,9 @@ list(TRANSFORM TORCH_INCLUDE_DIRS PREPEND "-isystem " OUTPUT_VARIABLE flags)
 list(REMOVE_ITEM flags "-isystem /usr/include")  # the compiler looks there last by itself
 list(JOIN flags " " TORCH_CFLAGS)
 get_filename_component(TORCH_LIBDIR ${TORCH_LIBRARY} DIRECTORY)
+# Not the system's LibTorch, if the library is built for that of an environment.
+list(TRANSFORM CMAKE_INSTALL_RPATH PREPEND "-Wl,-rpath," OUTPUT_VARIABLE flags)
+list(JOIN flags " " TORCH_RPATH)
 install(EXPORT TranslutionTargets NAMESPACE Translution:: DESTINATION ${package_dir}
   COMPONENT development)
 configure_package_config_file(cmake/TranslutionConfig.cmake.in TranslutionConfig.cmake
