@@ -178,7 +178,8 @@ PointCloud cloud_of(const Molecule& molecule, const std::vector<std::string>& fe
     const int charge = molecule.charges[atom];
     const std::string element = kElements[charge - 1];
     ensure(is_charge || std::find(features.begin(), features.end(), element) != features.end(),
-           molecule.name, ": expected atoms with the features ", spaced(features), ", got ", element);
+           molecule.name, ": expected atoms with the features ", spaced(features), ", got ",
+           element);
     for (const auto& number : molecule.positions[atom])
       cloud.positions.push_back(static_cast<float>(*word_number<double>(number)));
     for (const auto& name : features)

@@ -23,7 +23,7 @@ class Pieces {
   explicit Pieces(const std::vector<at::Tensor>& tensors) {
     for (const auto& tensor : tensors) {
       TORCH_CHECK(tensor.is_contiguous() && tensor.scalar_type() == at::kFloat,
-                  "World: expected contiguous float tensors");
+                  "RankGroup: expected contiguous float tensors");
       flat_.push_back(tensor.view(-1));
       count_ += tensor.numel();
     }
